@@ -96,8 +96,7 @@ class _Case(Part):
 
     def everything(self) -> Iterator[Part]:
         yield self
-        for part in self.parts.values():
-            yield from part.everything()
+        yield from dict.fromkeys(part for shown in self.parts.values() for part in shown.everything())
 
     def opened(self, s: Snapshot) -> Sequence[Part]:
         part = self.parts.get(self.which(s))
@@ -105,7 +104,10 @@ class _Case(Part):
 
 
 def case(name: str, which: Callable[[Snapshot], Hashable], parts: Mapping[Any, Part]) -> Part:
-    """Return a part that shows only the entry of `parts` that `which` selects, or nothing for an unknown key."""
+    """Return a part that shows only the entry of `parts` that `which` selects, or nothing for an unknown key.
+
+    Several entries may contain the same part.
+    """
     described = {key: part.described() for key, part in parts.items()}
 
     def opened(s: Snapshot) -> dict[str, Any]:

@@ -115,12 +115,12 @@ CSS = f"""{css_variables()}{_FACES}
 @keyframes gb-more-before {{ from {{ --gb-more-before: 0px; }} to {{ --gb-more-before: 32px; }} }}
 @keyframes gb-more-after {{ from {{ --gb-more-after: 32px; }} to {{ --gb-more-after: 0px; }} }}
 @supports (animation-timeline: scroll()) {{
-  .gb-sideways, #lesson-table, .gb-strip:not(.gb-sideways) {{ /* fade towards the side where there is more */
+  .gb-sideways, .gb-strip:not(.gb-sideways) {{ /* fade towards the side where there is more */
     --gb-shown: #000 var(--gb-more-before), #000 calc(100% - var(--gb-more-after));
     animation: gb-more-before linear both, gb-more-after linear both;
     animation-range: 0px 48px, calc(100% - 48px) 100%;
   }}
-  .gb-sideways, #lesson-table {{
+  .gb-sideways {{
     mask-image: linear-gradient(to right, transparent, var(--gb-shown), transparent);
     animation-timeline: scroll(self inline);
   }}

@@ -24,13 +24,14 @@ class Setting:
     """One field of a tab's state. On the class it is the setting itself, on an instance its value.
 
     choices: the allowed values, with a label for each unless a value is its own label; may depend on the snapshot.
-    low, high, step: limits of a number, both inclusive, and its slider's step. most: largest length of a text.
+    low, high, step: limits of a number, both inclusive, and its slider's step; `high` may depend on the snapshot.
+    most: largest length of a text.
     """
 
     default: Any
     choices: Choices | None = None
     low: float | None = None
-    high: float = math.inf
+    high: float | Callable[[Snapshot], float] = math.inf
     step: float = 1
     most: int = 0
     owner: type = object
@@ -47,8 +48,12 @@ class Setting:
     @property
     def control(self) -> dict[str, Any]:
         """The options of its control, see `components.parts.ControlOptions`."""
-        limits = {"low": self.low, "high": self.high, "step": self.step, "max_length": self.most}
+        high = self.high if not callable(self.high) else lambda s: max(self.limit(s), (self.low or 0) + self.step)
+        limits = {"low": self.low, "high": high, "step": self.step, "max_length": self.most}
         return {"value": self.value, "on": self.set, "choices": self.options, **limits}
+
+    def limit(self, s: Snapshot) -> float:
+        return self.high(s) if callable(self.high) else self.high
 
     def value(self, s: Snapshot) -> Any:
         return getattr(s[self.owner], self.name)
@@ -70,7 +75,8 @@ class Setting:
         if self.most:
             return value[: self.most] if isinstance(value, str) else self.default
         low = -math.inf if self.low is None else self.low
-        return checked_number(self.name, value, low, self.high, whole=isinstance(self.default, int))
+        high = self.limit(session.snapshot())
+        return checked_number(self.name, value, low, high, whole=isinstance(self.default, int))
 
     def set(self, session: Session, value: Any) -> None:
         session.change(self.owner, **{self.name: self.checked(session, value)})

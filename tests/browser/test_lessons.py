@@ -42,12 +42,12 @@ def open_lesson(page, n):
 
 def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_place_opens_with_its_text_and_layer(follow):
     lessons = follow(anew=True)
-    says = lessons.locator("#lesson-chart .gb-says")
+    says = lessons.locator("#figure-attention-chart .gb-says")
     expect(says).to_contain_text("In layer 0, head 0, “little”")
     expect(lessons.locator("#lesson-body pre").first).to_contain_text("softmax(dim=-1)")
-    layer = lessons.locator("#lesson-a input[type=number]")
+    layer = lessons.locator("#figure-layer input[type=number]")
     expect(layer).to_have_value("0")
-    text = lessons.locator("#lesson-text textarea, #lesson-text input").first
+    text = lessons.locator("#figure-text textarea, #figure-text input").first
     expect(text).not_to_have_value("")
     layer.fill("3")
     layer.press("Enter")
@@ -100,12 +100,12 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     expect(lessons.locator("#lesson-head .gb-contents a")).to_have_count(1)
     search.press("Enter")
     expect_lesson(lessons, 7)
-    expect(lessons.locator("#lesson-chart .gb-says")).to_contain_text("x = 1.00")
+    expect(lessons.locator("#figure-activations-chart .gb-says")).to_contain_text("x = 1.00")
     lessons.reload()
     expect_lesson(lessons, 7)
     open_lesson(lessons, 14)
     expect(lessons.locator("#shortcuts-answer")).not_to_be_empty()
-    expect(lessons.locator("#lesson-chart")).not_to_be_visible()
+    expect(lessons.locator("#card-lesson .gb-figure")).to_have_count(0)
     lessons.locator("#language").get_by_text("中文").click()
     expect(lessons.locator("#lesson-head h2")).to_have_text("14 · 残差连接")
     expect(lessons.locator("#lesson-body .gb-solution summary").first).to_have_text("显示答案")

@@ -20,7 +20,7 @@ class Destination:
     Attributes:
         shape, skeleton: Configuration for the Shapes tab, and whether to show its skeleton.
         settings: Values for Write's sliders, keyed by name.
-        sliders: For each setting that follows the figure, the slider ("a" or "b") that provides its value.
+        follows: Names of Write's settings that take the figure's values.
         model: Name of the model that continues the text; "" for the lessons' default model.
         text: A text that replaces the figure's; "" to keep it.
     """
@@ -29,7 +29,7 @@ class Destination:
     shape: GPTConfig | None = None
     skeleton: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
-    sliders: dict[str, Literal["a", "b"]] = field(default_factory=dict)
+    follows: tuple[str, ...] = ()
     selects_head: bool = False
     head: tuple[int, int] | None = None
     model: str = ""
@@ -67,7 +67,7 @@ HEAD = Destination("inside", selects_head=True)
 LLAMA = Destination("inside", model=LLAMA_MODEL)
 VERSE = Destination("inside", model=POEMS_MODEL, text=POEM, head=HEADS["counts"])
 GREEDY = Destination("playground", settings={"temperature": 0})
-SAMPLING = Destination("playground", sliders={"temperature": "a", "top_k": "b"})
+SAMPLING = Destination("playground", follows=("temperature", "top_k"))
 GPT2_SHAPE = Destination("shapes", PRESETS["gpt2"])
 
 LESSONS: tuple[Lesson, ...] = (

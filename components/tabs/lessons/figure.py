@@ -1,4 +1,4 @@
-"""A lesson's figure: up to four controls, their values, and a function that draws the content from a snapshot."""
+"""A lesson's figure: a function of a snapshot like any picture's, and the settings that it shows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from components.concepts import LIMIT, STEP
 from components.errors import PageError
 from components.i18n import t
-from components.kit import Panel
+from components.kit import Panel, setting
 from components.labels import quoted
 from components.next_tokens import no_bars
 from components.parts import Lines
 from components.state.reads import Computed, Pending
 from components.widgets.chart import Drawing
-from gpt import GPTConfig, LayerTrace, LoadedModel, Trace, trace_text
+from gpt import LayerTrace, LoadedModel, Trace, trace_text
+from gpt.analysis.concepts import NO_ACTIVITY
 from gpt.inference.admission import enter
 from gpt.tokenizer import hold_back, prompt_ids
 
@@ -25,7 +27,7 @@ MAX_TEXT_CHARS = 400
 T = TypeVar("T")
 Verdict = Literal["", "right", "wrong", "unreadable"]
 
-panel = Panel("lesson")
+panel = Panel("figure")
 computed = panel.computed(while_writing=True)  # no figure needs the text that is being written
 
 
@@ -36,53 +38,61 @@ class Reply(NamedTuple):
     text: str = ""
 
 
+def words(key: str, **values: object) -> str:
+    return t(f"picture.{key}", **values)
+
+
+def named(lesson: str, *names: Any) -> Callable[[Any], dict[Any, str]]:
+    return lambda s: {name: words(f"{lesson}.choice.{name}") for name in names}
+
+
+def highest(size: str, beyond: int = 1) -> Callable[[Any], float]:
+    """Return the limit for a layer or head. size: field of the configuration of the model that the lesson is about."""
+    return lambda s: 0 if s[Open].loaded is None else getattr(s[Open].loaded.model.config, size) - beyond
+
+
 @panel.state
 class Open:
-    """The open lesson.
+    """The open lesson, and the settings of all figures. A figure shows some of them; its lesson opens with its values.
 
     Attributes:
         lesson: Its key; "" for none.
         loaded: The model that figures and questions are about.
-        is_new: Whether no control has been used since the lesson was opened.
         replies: Reply to the last answer to each question, keyed by the question's 1-based number.
     """
 
     lesson: str = ""
     loaded: LoadedModel | None = None
-    text: str = ""
-    a: float = 0
-    b: float = 0
-    choice: str = ""
-    is_new: bool = True
     replies: Mapping[int, Reply] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class SliderSpec:
-    """A slider. `label` is a catalogue key; `high` may depend on the model's configuration."""
-
-    label: str
-    low: float
-    high: float | Callable[[GPTConfig], float]
-    step: float
-    value: float
-
-    def top(self, config: GPTConfig) -> float:
-        return self.high(config) if callable(self.high) else self.high
-
-    def clamped(self, value: object, config: GPTConfig) -> float:
-        """Return the value, or the initial one if it is not a number, clamped to the slider's range."""
-        number = value if isinstance(value, int | float) and value == value else self.value
-        inside = max(self.low, min(number, self.top(config)))
-        return int(inside) if self.step == int(self.step) else float(inside)
-
-
-def last_layer(config: GPTConfig) -> float:
-    return config.n_layer - 1
-
-
-def last_head(config: GPTConfig) -> float:
-    return config.n_head - 1
+    text: str = setting("", most=MAX_TEXT_CHARS)
+    layer: int = setting(0, low=0, high=highest("n_layer"))
+    shared_layer: int = setting(0, low=0, high=7)  # both bundled architectures have eight layers
+    head: int = setting(0, low=0, high=highest("n_head"))
+    depth: int = setting(0, low=0, high=highest("n_layer", beyond=0))
+    x: float = setting(0.0, low=-3, high=3, step=0.05)
+    n_embd: int = setting(64, low=64, high=1600, step=32)
+    n_head: int = setting(1, low=1, high=25)
+    rounds: int = setting(0, low=0, high=20)
+    row_length: int = setting(1, low=1, high=MAX_TOKENS - 1)
+    steps: int = setting(1, low=1, high=60)
+    temperature: float = setting(1.0, low=0, high=2, step=0.05)
+    top_k: int = setting(0, low=0, high=50)
+    share: float = setting(0.0, low=0, high=0.9, step=0.05)
+    seed: int = setting(0, low=0, high=20)
+    padding: int = setting(0, low=0, high=15)
+    updates: int = setting(0, low=0, high=400, step=20)
+    rate: float = setting(0.01, low=0.01, high=0.12, step=0.01)  # above, plain gradient descent overflows
+    warmup: int = setting(0, low=0, high=100)
+    tokens: int = setting(1, low=1, high=1024)
+    cached: int = setting(1, low=1, high=256)
+    shift: int = setting(0, low=0, high=200, step=8)
+    strength: float = setting(0.0, low=NO_ACTIVITY, high=LIMIT, step=STEP)
+    n_layer: int = setting(12, named("configuration", 12, 24, 36, 48))
+    tying: str = setting("untied", named("parameters", "untied", "tied"))
+    layout: str = setting("hugging_face", named("layouts", "hugging_face", "nanogpt", "book"))
+    preset: str = setting("gpt2", named("next", "gpt2", "gpt2-xl"))
+    weights: str = setting("untrained", named("untrained", "untrained", "trained"))
+    verse: str = setting("counts", named("verse", "counts", "rhymes", "above"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,26 +106,18 @@ class Drawn:
     table: list[list[str]] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure's controls and draw function, a function of a snapshot like any picture's. It may raise ValueError.
+class Figure:
+    """A figure. draw: returns the content, or only the chart; it may raise ValueError.
 
-    Attributes:
-        draw: Returns the content, or only the chart.
-        text: Initial text; None for no text box.
-        takes_time: Returns whether drawing the figure would currently take several seconds.
+    begins: the settings that the figure shows, with their initial values.
     """
 
-    draw: Callable[[Any], Drawn | Drawing]
-    text: str | None = None
-    a: SliderSpec | None = None
-    b: SliderSpec | None = None
-    choices: tuple[str, ...] = ()
-    takes_time: Callable[[], bool] = lambda: False
+    def __init__(self, draw: Callable[[Any], Drawn | Drawing], **begins: Any) -> None:
+        self._draw, self.begins = draw, begins
 
-
-def words(key: str, **values: object) -> str:
-    return t(f"picture.{key}", **values)
+    def draw(self, s: Any) -> Drawn:
+        drawn = self._draw(s)
+        return drawn if isinstance(drawn, Drawn) else Drawn(chart=drawn)
 
 
 def checked_ids(loaded: LoadedModel, text: str, least: int = 1, *, whole: bool = False) -> list[int]:
@@ -123,12 +125,11 @@ def checked_ids(loaded: LoadedModel, text: str, least: int = 1, *, whole: bool =
 
     whole: whether to include white space at the end, which otherwise belongs to the next token.
     """
-    text = text[: MAX_TEXT_CHARS + 1]
     ids = prompt_ids(loaded.tokenizer, text if whole else hold_back(loaded.tokenizer, text)[0])
     if len(ids) < least:
         raise PageError("picture.short" if least > 1 else "picture.empty")
     limit = min(MAX_TOKENS, loaded.model.config.block_size)
-    if len(ids) > limit or len(text) > MAX_TEXT_CHARS:
+    if len(ids) > limit:
         raise PageError("picture.long", limit=limit)
     return ids
 
@@ -143,8 +144,8 @@ def trace(s: Any) -> Trace:
 
 
 def here(s: Any) -> LayerTrace:
-    """Return what happens in the layer that the first slider selects."""
-    return s[trace].layers[int(s[Open].a)]
+    """Return what happens in the selected layer."""
+    return s[trace].layers[s[Open].layer]
 
 
 def last_token(s: Any) -> str:

@@ -166,7 +166,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "embedding": (NumberQuestion(WIDTH, mistakes=(VOCABULARY,)), ChoiceQuestion(2)),
     "positions": (ChoiceQuestion(1), ChoiceQuestion(3)),
     "layer_norm": (number(-1, -0.7071, 1, tolerance=0.01), number(0, 1), ChoiceQuestion(2)),
-    "activations": (GoalQuestion(lambda s: abs(s[Open].a + 0.75) < 0.01), number(0, 0.5), ChoiceQuestion(2)),
+    "activations": (GoalQuestion(lambda s: abs(s[Open].x + 0.75) < 0.01), number(0, 0.5), ChoiceQuestion(2)),
     "feed_forward": (NumberQuestion(FF_SIZE, mistakes=(WIDTH,)), ChoiceQuestion(1)),
     "average": (number(0.25, 0.3333, tolerance=0.001), ChoiceQuestion(3)),
     "dot_products": (number(11, 24), ChoiceQuestion(1)),
@@ -190,7 +190,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "loss": (number(2, 0.693, tolerance=0.01), number(0, 1), ChoiceQuestion(3)),
     "greedy": (number(12, 11, 13), number(256, 300), ChoiceQuestion(1)),
     "sampling": (
-        GoalQuestion(lambda s: s[Open].a == 0 or s[Open].b == 1),
+        GoalQuestion(lambda s: s[Open].temperature == 0 or s[Open].top_k == 1),
         number(1, 0.5, 4),
         ChoiceQuestion(2),
     ),

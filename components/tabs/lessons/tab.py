@@ -1,18 +1,16 @@
-"""The Lessons tab: one lesson at a time, with an interactive figure, code and questions.
-
-All figures share one set of controls, a sentence, a chart, a strip and a table.
-"""
+"""The Lessons tab: one lesson at a time, with an interactive figure or a panel, code and questions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, Literal
+from functools import cache, lru_cache, partial
+from typing import Any
 
 from components.i18n import t
 from components.kit import Tab, card, case, column, columns, picture, row, says, section
+from components.kit.settings import Setting
 from components.parts import Part, choice, slider, text_box, valueless
 from components.state.admission import admitted
 from components.state.adoption import adopt, load_with_progress
@@ -22,18 +20,8 @@ from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.lessons.code_view import Excerpt, coloured, excerpt, printed
 from components.tabs.lessons.course import BY_KEY, LESSONS, SYNONYMS, Lesson
-from components.tabs.lessons.figure import (
-    EXAMPLE,
-    MAX_TEXT_CHARS,
-    MAX_TOKENS,
-    Drawn,
-    Open,
-    Picture,
-    Reply,
-    SliderSpec,
-    checked_ids,
-)
-from components.tabs.lessons.pictures import PANELS, PICTURES
+from components.tabs.lessons.figure import EXAMPLE, MAX_TOKENS, Drawn, Figure, Open, Reply, checked_ids
+from components.tabs.lessons.pictures import FIGURES, PANELS
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.widgets.simple import course, predictions, table
 from components.widgets.tokens import tokens
@@ -41,6 +29,7 @@ from components.widgets.widget import widget
 from gpt import PRESETS, Generation, GPTConfig, LoadedModel
 from gpt.experiments.shapes import next_token_multiplications
 
+CONTROL_KINDS = "text_box", "slider", "choice"
 KINDS = {NumberQuestion: "number", ChoiceQuestion: "choice", GoalQuestion: "goal"}
 
 
@@ -64,18 +53,18 @@ def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
         on_input=answer,
     )
     panels = {key: column(*sections) for key, sections in PANELS.items()}
-    instead = case("lesson-instead", lesson_key, {key: part for key, part in panels.items() if key not in PICTURES})
-    below = case("lesson-below", lesson_key, {key: part for key, part in panels.items() if key in PICTURES})
+    figures = {key: figure_section(key, figure) for key, figure in FIGURES.items()}
+    below = {key: panel for key, panel in panels.items() if key in figures}
     tab = Tab("lessons")
     tab.cards(
         card("lesson-title", head),
         card(
             "lesson",
             columns(
-                column(figure_part(loaded.model.config), instead, classes="gb-lesson-picture", min_width=320),
+                column(case("lesson-picture", lesson_key, panels | figures), min_width=320),
                 section(body, classes="gb-lesson-text", grow=1),
             ),
-            below,
+            case("lesson-below", lesson_key, below),
             classes="",
         ),
     )
@@ -87,18 +76,9 @@ def open_lesson(loaded: LoadedModel, session: Session, key: object) -> bool:
     if not isinstance(key, str) or key not in BY_KEY:
         return False
     if session.state(Open).lesson != key:
-        picture, config = PICTURES.get(key, NO_PICTURE), loaded.model.config
-        session.change(
-            Open,
-            lesson=key,
-            loaded=loaded,
-            text=first_prompt(loaded, picture.text, most=MAX_TOKENS) if picture.text else "",
-            a=picture.a.clamped(None, config) if picture.a else 0,
-            b=picture.b.clamped(None, config) if picture.b else 0,
-            choice=next(iter(picture.choices), ""),
-            is_new=True,
-            replies={},
-        )
+        begins = FIGURES[key].begins if key in FIGURES else {}
+        text = first_prompt(loaded, begins["text"], most=MAX_TOKENS) if "text" in begins else ""
+        session.change(Open, **begins | {"lesson": key, "loaded": loaded, "text": text, "replies": {}})
     return True
 
 
@@ -205,108 +185,67 @@ def replies(s: Any) -> dict[int, Reply]:
     return {**s[Open].replies, **dict.fromkeys(reached, Reply("right"))}
 
 
-NO_PICTURE, NO_SLIDER = Picture(lambda s: None), SliderSpec("", 0, 1, 1, 0)
+LABELS = {  # of other settings: picture.<name>
+    "layer": "attention.layer",
+    "shared_layer": "attention.layer",
+    "head": "attention.head",
+    "x": "activations.x",
+    "n_embd": "shapes.n_embd",
+    "n_head": "shapes.n_head",
+    "temperature": "temperature",
+    "cached": "picture.tokens",
+}
 
 
-def picture_of(s: Any) -> Picture:
-    return PICTURES.get(s.state(Open).lesson, NO_PICTURE)
+@cache
+def control(name: str) -> Part:
+    """Return the control of a setting, which all figures that show it share."""
+    of: Setting = getattr(Open, name)
+    on = partial(set_control, of)
+    if name == "text":
+        return text_box(of, "picture.text", info="picture.text.info", on=on)
+    if of.choices is not None:
+        return choice(of, "picture.switch", on=on)
+    return slider(of, LABELS.get(name, f"picture.{name}"), on=on)
 
 
-def figure_part(config: GPTConfig) -> Part:
-    text = text_box(
-        "lesson-text",
-        label="picture.text",
-        info="picture.text.info",
-        max_length=MAX_TEXT_CHARS,
-        value=lambda s: s[Open].text,
-        on=type_text,
-        show=lambda s: picture_of(s).text is not None,
-    )
-    switch = choice(
-        "lesson-choice",
-        choices=lambda s: [(t(f"picture.{s[Open].lesson}.choice.{each}"), each) for each in picture_of(s).choices],
-        label="picture.switch",
-        value=lambda s: s[Open].choice,
-        on=choose,
-        show=lambda s: bool(s[Open].choice),
-    )
-    return section(
-        text,
-        row(slider_part("a", config), slider_part("b", config)),
-        switch,
-        says("lesson-notice", problem, kind="notice"),
-        says("lesson-says", lambda s: shown(s).summary),
-        tokens("lesson-strip", selectable=False, draw=lambda s: {"lines": shown(s).strip, "doc": s[Open].lesson}),
-        predictions("lesson-bars", selectable=False, draw=lambda s: shown(s).bars),
-        picture("lesson-chart", lambda s: shown(s).chart),
-        table("lesson-table", draw=lambda s: {"rows": shown(s).table}),
-        classes="gb-panel",
-        name="lesson-figure",
-        show=lambda s: picture_of(s) is not NO_PICTURE,
-    )
-
-
-def slider_part(name: Literal["a", "b"], config: GPTConfig) -> Part:
-    def of(field: Callable[[SliderSpec], Any]) -> Callable[[Any], Any]:
-        return lambda s: field(getattr(picture_of(s), name) or NO_SLIDER)
-
-    return slider(
-        f"lesson-{name}",
-        low=of(lambda spec: spec.low),
-        high=of(lambda spec: max(spec.top(config), spec.low + spec.step)),
-        step=of(lambda spec: spec.step),
-        label=of(lambda spec: spec.label and t(spec.label)),
-        value=lambda s: getattr(s[Open], name),
-        on=partial(move, name),
-        show=lambda s: getattr(picture_of(s), name) is not None,
-    )
-
-
-def figure(s: Any) -> Drawn:
-    """Draw the open lesson's figure. Raises ValueError if it cannot be drawn with its controls."""
-    drawn = picture_of(s).draw(s)
-    return drawn if isinstance(drawn, Drawn) else Drawn(chart=drawn)
-
-
-def shown(s: Any) -> Drawn:
-    """Return the figure, and an empty one until it can be drawn for the first time since the lesson was opened."""
-    try:
-        return s.cached(figure)
-    except (Pending, ValueError):
-        if not s[Open].is_new:
-            raise Pending from None  # the last drawing stays, and a notice explains a ValueError
-        return Drawn(t("lessons.learning") if picture_of(s).takes_time() else "")
-
-
-def problem(s: Any) -> ValueError | None:
-    """Return the reason why the figure does not match its controls."""
-    try:
-        s.cached(figure)
-    except ValueError as found:
-        return found
-    return None
-
-
-def move(name: Literal["a", "b"], session: Session, value: object) -> None:
-    spec, loaded = getattr(picture_of(session), name), session.state(Open).loaded
-    if spec is not None and loaded is not None:
-        set_control(session, name, spec.clamped(value, loaded.model.config))
-
-
-def choose(session: Session, choice: object) -> None:
-    if choice in picture_of(session).choices:
-        set_control(session, "choice", choice)
-
-
-def type_text(session: Session, text: object) -> None:
-    if picture_of(session).text is not None and isinstance(text, str):
-        set_control(session, "text", text[: MAX_TEXT_CHARS + 1])
-
-
-def set_control(session: Session, name: str, value: object) -> None:
+def set_control(of: Setting, session: Session, value: object) -> None:
     """Set a control, and remember the goals that the figure has reached."""
-    reached = replies(Reads(session.snapshot()))
-    session.change(Open, **{name: value}, is_new=False, replies=reached)
+    session.change(Open, replies=replies(Reads(session.snapshot())))
+    of.set(session, value)
+
+
+def figure_section(key: str, figure: Figure) -> Part:
+    """Return a figure and its controls: a sentence, tokens, bars, a chart and a table, which are hidden if empty."""
+
+    def shown(s: Any) -> Drawn:
+        try:
+            return s.cached(figure.draw)
+        except ValueError:
+            raise Pending from None  # the last drawing stays, and a notice explains why
+
+    def problem(s: Any) -> ValueError | None:
+        try:
+            s.cached(figure.draw)
+        except ValueError as found:
+            return found
+        return None
+
+    controls = [control(name) for name in figure.begins]
+    texts, sliders, choices = ([each for each in controls if each.kind == kind] for kind in CONTROL_KINDS)
+    name = f"figure-{key}"
+    return section(
+        *texts,
+        row(*sliders),
+        *choices,
+        says(f"{name}-notice", problem, kind="notice"),
+        says(f"{name}-says", lambda s: shown(s).summary),
+        tokens(f"{name}-strip", selectable=False, draw=lambda s: {"lines": shown(s).strip, "doc": key}),
+        predictions(f"{name}-bars", selectable=False, draw=lambda s: shown(s).bars),
+        picture(f"{name}-chart", lambda s: shown(s).chart),
+        table(f"{name}-table", classes=("gb-sideways",), draw=lambda s: {"rows": shown(s).table}),
+        classes="gb-panel gb-figure",
+    )
 
 
 _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
@@ -343,7 +282,7 @@ def open_place(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterat
     if lesson is None:
         return
     place = lesson.place
-    values = place.settings | {name: getattr(state, slider) for name, slider in place.sliders.items()}
+    values = place.settings | {name: getattr(state, name) for name in place.follows}
     for name, value in values.items():
         session.settings = session.settings.with_value(name, value)
     if place.shape is not None:
@@ -367,11 +306,12 @@ def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
 
     Raises ValueError if the text is empty or too long.
     """
-    state, place, picture = session.state(Open), BY_KEY[session.state(Open).lesson].place, picture_of(session)
+    state = session.state(Open)
+    place, settings = BY_KEY[state.lesson].place, FIGURES[state.lesson].begins if state.lesson in FIGURES else {}
     if place.model:
         loaded = yield from load_with_progress(session, place.model)  # meanwhile, another lesson may be opened
-    if picture.text is not None or place.model:
-        text = place.text or EXAMPLE if picture.text is None else state.text
+    if "text" in settings or place.model:
+        text = state.text if "text" in settings else place.text or EXAMPLE
         ids, document = checked_ids(loaded, text), session.document
         if document is None or document.loaded is not loaded or document.ids != ids or document.held:
             with admitted(session, loaded) as waiting:
@@ -380,4 +320,4 @@ def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
     if place.head is not None:
         session.select(layer=place.head[0], head=place.head[1])
     if place.selects_head:
-        session.select(layer=int(state.a), head=None if picture.b is None else int(state.b))
+        session.select(layer=state.layer, head=state.head if "head" in settings else None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from components.state.session import Session
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.figure import Open
@@ -30,4 +32,5 @@ def opened(page, key, *, loaded=None, **controls):
 
 def shown(page, *, compute=True):
     """Return the data of the tab's views."""
-    return {name.removeprefix("lesson-"): data for name, data in page.update(compute=compute).items()}
+    beginning = f"lesson-|figure-{page.session.state(Open).lesson}-"
+    return {re.sub(f"^(?:{beginning})", "", name): data for name, data in page.update(compute=compute).items()}

@@ -13,17 +13,16 @@ from components.state.reads import Reads
 from components.tabs.inside.film import open_film
 from components.tabs.lessons.course import LESSONS, POEM
 from components.tabs.lessons.figure import Open
-from components.tabs.lessons.pictures import PICTURES
+from components.tabs.lessons.pictures import FIGURES
 from components.tabs.lessons.questions import QUESTIONS, NumberQuestion, parse_number
 from components.tabs.lessons.tab import (
     OtherTabs,
     answer,
     facts,
     lesson_key,
-    move,
     open_lesson,
     open_place,
-    type_text,
+    set_control,
 )
 from components.tabs.lessons.tab import open_film as open_lesson_film
 from gpt import get_model
@@ -55,11 +54,10 @@ def test_before_a_lesson_is_open_the_widget_is_left_to_ask_for_one(page, loaded)
 
 def test_a_lesson_opens_with_its_controls_as_they_begin_and_asking_for_it_again_leaves_them(page):
     assert "In layer 0, head 0, “little”" in opened(page, "attention")["chart"]["text"]
-    move("a", page.session, 3)
-    type_text(page.session, "The dog ran to the")
+    Open.layer.set(page.session, 3)
+    Open.text.set(page.session, "The dog ran to the")
     assert "In layer 3, head 0, “the”" in opened(page, "attention")["chart"]["text"]
     opened(page, "loss")
-    assert page.session.state(Open).a == 0
     assert "In layer 0, head 0, “little”" in opened(page, "attention")["chart"]["text"]
 
 
@@ -150,16 +148,17 @@ def test_the_right_answer_is_right_and_no_mistake_is(page, loaded, lesson):
 
 
 @pytest.mark.parametrize(
-    ("lesson", "moves"), [("sampling", {"a": 0}), ("attention", {"a": 2, "b": 5}), ("activations", {"a": -0.75})]
+    ("lesson", "moves"),
+    [("sampling", {"temperature": 0}), ("attention", {"layer": 2, "head": 5}), ("activations", {"x": -0.75})],
 )
 def test_a_goal_is_reached_with_the_controls_and_stays_reached(page, lesson, moves):
     assert opened(page, lesson)["body"]["questions"][0]["verdict"] == ""
     first = {name: getattr(page.session.state(Open), name) for name in moves}
     for name, value in moves.items():
-        move(name, page.session, value)
+        set_control(getattr(Open, name), page.session, value)
     assert shown(page)["body"]["questions"][0]["verdict"] == "right"
     for name, value in first.items():
-        move(name, page.session, value)
+        set_control(getattr(Open, name), page.session, value)
     assert shown(page)["body"]["questions"][0]["verdict"] == "right"
 
 
@@ -192,9 +191,7 @@ def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of
     go()
     assert session.tab == "playground", "no lesson is open"
     open_lesson(loaded, session, "attention")
-    move("a", session, 3)
-    move("b", session, 2)
-    type_text(session, "The dog ran to the")
+    session.change(Open, layer=3, head=2, text="The dog ran to the")
     go()
     assert (session.tab, session.selection.layer, session.selection.head) == ("inside", 3, 2)
     assert session.document.ids == loaded.tokenizer.encode("The dog ran to the")
@@ -203,21 +200,20 @@ def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of
     carried = session.document
     go()
     assert session.document is carried, "it is the text already"
-    type_text(session, "")
+    Open.text.set(session, "")
     with pytest.raises(ValueError, match=r"\w"):
         go()
     open_lesson(loaded, session, "feed_forward")
     go()
     assert (session.selection.layer, session.selection.head) == (0, 2), "it has no head to say"
     open_lesson(loaded, session, "sampling")
-    move("a", session, 0.5)
-    move("b", session, 7)
+    session.change(Open, temperature=0.5, top_k=7)
     go()
     assert (session.tab, session.settings.temperature, session.settings.top_k) == ("playground", 0.5, 7)
     assert calls == []
     open_lesson(loaded, session, "loss")
     go()
-    assert (session.tab, calls.pop()) == ("loss", PICTURES["loss"].text)
+    assert (session.tab, calls.pop()) == ("loss", FIGURES["loss"].begins["text"])
     for key in ("parameters", "skeleton"):
         open_lesson(loaded, session, key)
         go()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import math
 import re
-from itertools import groupby
+from itertools import groupby, product
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,9 +19,9 @@ from components.panels import initialisation
 from components.tabs.lessons.code_view import excerpt, printed
 from components.tabs.lessons.course import HEADS, LESSONS, POEM
 from components.tabs.lessons.figure import EXAMPLE, Open, checked_ids
-from components.tabs.lessons.pictures import PANELS, PICTURES, llama_pictures, model_pictures
+from components.tabs.lessons.pictures import FIGURES, PANELS, model_pictures
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
-from components.tabs.lessons.tab import move, open_lesson
+from components.tabs.lessons.tab import open_lesson, set_control
 from gpt import GPT, GPTConfig, LoadedModel, get_model, trace_text
 from gpt.experiments.architectures import norm_effect
 from gpt.experiments.initialisation import residual_norms
@@ -37,8 +36,7 @@ def page():
 
 
 def drawn(page, key, **controls):
-    """Return the data of a lesson's figure; its first choice is chosen unless another is given."""
-    controls = {"choice": (PICTURES[key].choices or ("",))[0]} | controls
+    """Return the data of a lesson's figure with these values of its controls."""
     views = opened(page, key, **controls)
     assert views["notice"]["text"] == ""
     return views
@@ -49,39 +47,44 @@ def is_drawn(views):
     return any(views[view][field] for view, field in names.items())
 
 
+def ends(setting, s):
+    """Return the ends of a slider, or all choices."""
+    if setting.choices is not None:
+        return [value for _, value in setting.options(s)]
+    return [int(setting.low) if isinstance(setting.default, int) else setting.low, setting.limit(s)]
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("key", sorted(PICTURES))
-def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(page, key):
-    picture, config = PICTURES[key], get_model().model.config
-    for end in ("low", "high"):
-        a, b = (
-            0 if knob is None else knob.low if end == "low" else knob.top(config) for knob in (picture.a, picture.b)
-        )
-        for choice in picture.choices or ("",):
-            if key == "configuration":
-                a, b = (64, 1) if end == "low" else (1600, 25)
-            assert is_drawn(drawn(page, key, a=a, b=b, choice=choice))
+@pytest.mark.parametrize("key", sorted(FIGURES))
+def test_every_figure_can_be_drawn_at_both_ends_of_its_controls(page, key):
+    opened(page, key)
+    s = page.session.snapshot()
+    moved = {name: ends(getattr(Open, name), s) for name in FIGURES[key].begins if name != "text"}
+    if key == "configuration":
+        moved["n_head"] = [1, 25]
+        pairs = zip(moved["n_embd"], moved["n_head"], strict=True)
+        for (n_embd, n_head), n_layer in product(pairs, moved["n_layer"]):
+            assert is_drawn(drawn(page, key, n_embd=n_embd, n_head=n_head, n_layer=n_layer))
+        return
+    for values in product(*moved.values()):
+        assert is_drawn(drawn(page, key, **dict(zip(moved, values, strict=True))))
 
 
-OF_OTHER_MODELS = llama_pictures.PICTURES.keys() | {
-    "training",
-    "verse",
-    "configuration",
-    "untrained",
-}
+OF_OTHER_MODELS = ("rotary", "rms_norm", "swiglu", "grouped_queries", "no_biases", "training", "verse", "untrained")
 
 
-@pytest.mark.parametrize("key", sorted(PICTURES.keys() - OF_OTHER_MODELS))
-def test_every_picture_can_be_drawn_of_the_smallest_models(key):
+@pytest.mark.parametrize("key", sorted(FIGURES.keys() - {*OF_OTHER_MODELS, "configuration"}))
+def test_every_figure_can_be_drawn_of_the_smallest_models(key):
     config, letters = GPTConfig(3, 4, n_layer=1, n_head=1, n_embd=4), Characters(["a", "b", "\n"])
     tiny = LoadedModel("tiny", GPT(config).eval(), letters, torch.device("cpu"), "fp32")
     page = new_page()
-    views = opened(page, key, loaded=tiny)
+    opened(page, key, loaded=tiny)
     assert len(letters.encode(page.session.state(Open).text)) <= config.block_size
-    for moved in (0, 1, math.inf):
-        for name in ("a", "b"):
-            move(name, page.session, moved)
-        views = {name.removeprefix("lesson-"): view for name, view in page.update().items()}
+    moved = {name: ends(getattr(Open, name), page.session.snapshot()) for name in FIGURES[key].begins if name != "text"}
+    for values in ({}, *(dict(zip(moved, values, strict=True)) for values in zip(*moved.values(), strict=False))):
+        for name, value in values.items():
+            set_control(getattr(Open, name), page.session, value)
+        views = shown(page)
         assert views["notice"]["text"] == ""
         assert is_drawn(views)
 
@@ -100,7 +103,10 @@ def test_rms_norm_divides_the_mean_too_even_in_the_first_layer(page):
     effect = norm_effect(get_model(LLAMA_MODEL).model, checked_ids(get_model(LLAMA_MODEL), EXAMPLE), 0)
     assert effect.mean_after == pytest.approx(effect.mean_before / effect.rms_before, rel=0.01)
     assert abs(effect.mean_after) > abs(effect.mean_before)
-    assert "becomes −0.05. Both bring the root mean square to 1.00" in drawn(page, "rms_norm", a=0)["chart"]["text"]
+    assert (
+        "becomes −0.05. Both bring the root mean square to 1.00"
+        in drawn(page, "rms_norm", shared_layer=0)["chart"]["text"]
+    )
 
 
 @pytest.mark.parametrize(("choice", "least"), [("counts", 0.9), ("rhymes", 0.9), ("above", 0.6)])
@@ -116,7 +122,7 @@ def test_the_heads_of_the_lesson_look_where_it_says(choice, least):
 def test_without_the_head_that_counts_verses_lose_their_length_and_without_the_one_that_rhymes_only_the_rhyme(
     page,
 ):
-    written = {choice: drawn(page, "verse", choice=choice)["table"]["rows"][1:] for choice in HEADS}
+    written = {choice: drawn(page, "verse", verse=choice)["table"]["rows"][1:] for choice in HEADS}
     (_, whole), (_, uncounted) = written["counts"]
     (_, again), (_, unrhymed) = written["rhymes"]
     assert whole == again
@@ -154,9 +160,9 @@ def test_every_lesson_is_whole_in_both_languages():
     page = new_page()
     assert len(LESSONS) == len({lesson.key for lesson in LESSONS})
     assert QUESTIONS.keys() == {lesson.key for lesson in LESSONS}
-    assert PICTURES.keys() <= QUESTIONS.keys()
+    assert FIGURES.keys() <= QUESTIONS.keys()
     for lesson in LESSONS:
-        assert lesson.key in PICTURES or lesson.key in PANELS
+        assert lesson.key in FIGURES or lesson.key in PANELS
         open_lesson(get_model(), page.session, lesson.key)
         for page.session.language in LANGUAGES:
             views = shown(page, compute=False)

@@ -15,7 +15,7 @@ from components.panels import (
     tying,
 )
 from components.parts import Part
-from components.tabs.lessons.figure import Picture
+from components.tabs.lessons.figure import EXAMPLE, Figure
 from components.tabs.lessons.pictures import (
     llama_pictures,
     model_pictures,
@@ -24,13 +24,40 @@ from components.tabs.lessons.pictures import (
     training_pictures,
 )
 
-PICTURES: dict[str, Picture] = (
-    shape_pictures.PICTURES
-    | model_pictures.PICTURES
-    | text_pictures.PICTURES
-    | training_pictures.PICTURES
-    | llama_pictures.PICTURES
-)
+FIGURES = {
+    "tokenizer": Figure(text_pictures.tokenizer, text="The dog said hello to grandmother."),
+    "merges": Figure(text_pictures.merges, text="low low lower lowest slow slow slower slowest", rounds=3),
+    "embedding": Figure(text_pictures.embedding, text="The little dog"),
+    "configuration": Figure(shape_pictures.configuration, n_embd=768, n_head=12, n_layer=12),
+    "activations": Figure(model_pictures.activations, x=1.0),
+    "feed_forward": Figure(model_pictures.feed_forward, text=EXAMPLE, layer=0),
+    "average": Figure(model_pictures.average, text=EXAMPLE),
+    "dot_products": Figure(model_pictures.dot_products, text=EXAMPLE, layer=0),
+    "queries": Figure(model_pictures.queries, text=EXAMPLE, layer=0, head=0),
+    "attention": Figure(model_pictures.attention, text=EXAMPLE, layer=0, head=0),
+    "verse": Figure(model_pictures.verse, verse="counts"),
+    "block": Figure(model_pictures.block, text=EXAMPLE, layer=0),
+    "model": Figure(model_pictures.model, text=EXAMPLE, depth=0),
+    "parameters": Figure(shape_pictures.parameters, tying="untied"),
+    "untrained": Figure(text_pictures.untrained, text=EXAMPLE, seed=1, weights="untrained"),
+    "batches": Figure(text_pictures.batches, text=EXAMPLE, row_length=8),
+    "loss": Figure(text_pictures.loss, text="Once upon a time, there was a little dragon named Lily."),
+    "greedy": Figure(text_pictures.greedy, text="Once upon a time", steps=12),
+    "sampling": Figure(text_pictures.sampling, text=EXAMPLE, temperature=1.0, top_k=0),
+    "small": Figure(model_pictures.small, padding=4),
+    "optimizer": Figure(training_pictures.optimizer, rate=0.1),
+    "training": Figure(training_pictures.training, updates=0),
+    "schedule": Figure(training_pictures.schedule, warmup=20),
+    "dropout": Figure(model_pictures.dropout, text=EXAMPLE, share=0.1, seed=0),
+    "layouts": Figure(shape_pictures.layouts, layout="hugging_face"),
+    "next": Figure(shape_pictures.cost, tokens=256, preset="gpt2"),
+    "concepts": Figure(model_pictures.concepts, text="Tom saw a cat and a dog. The dog ran to the big", strength=1.5),
+    "rotary": Figure(llama_pictures.rotary, text=EXAMPLE, shift=96),
+    "rms_norm": Figure(llama_pictures.rms_norm, text=EXAMPLE, shared_layer=3),
+    "swiglu": Figure(llama_pictures.swiglu, text=EXAMPLE, shared_layer=3),
+    "grouped_queries": Figure(llama_pictures.grouped_queries, cached=128),
+    "no_biases": Figure(llama_pictures.no_biases, text=EXAMPLE),
+}
 PANELS: dict[str, tuple[Part, ...]] = {
     "tokenizer": (tokenizer.SECTION,),
     "positions": (positions.SECTION,),

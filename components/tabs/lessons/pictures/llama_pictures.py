@@ -11,7 +11,7 @@ import numpy as np
 from components.figures.bars import grouped_bars
 from components.figures.lines import lines
 from components.labels import decimal, percent
-from components.tabs.lessons.figure import EXAMPLE, Drawn, Open, Picture, SliderSpec, checked_ids, computed, words
+from components.tabs.lessons.figure import Drawn, Open, checked_ids, computed, words
 from gpt import DEFAULT_MODEL, GPT, GPTConfig, get_model, load_model
 from gpt.analysis.tracing import trace_text
 from gpt.experiments.architectures import BiasEffect, NormEffect, bias_effect, norm_effect, shift_effect, token_seconds
@@ -49,7 +49,7 @@ def groups(gpt2: np.ndarray, llama: np.ndarray) -> dict[str, np.ndarray]:
 
 @computed
 def norm_effects(s: Any) -> dict[str, NormEffect]:
-    return of_both(s, lambda model, ids: norm_effect(model, ids, int(s[Open].a)))
+    return of_both(s, lambda model, ids: norm_effect(model, ids, s[Open].shared_layer))
 
 
 def rms_norm(s: Any) -> Drawn:
@@ -58,7 +58,7 @@ def rms_norm(s: Any) -> Drawn:
     names = [words("llama.mean_after"), words("llama.rms_after")]
     bars = groups(*(np.array([effect.mean_after, effect.rms_after]) for effect in (gpt2, llama)))
     means = {"mean": decimal(llama.mean_before, 2), "after": decimal(llama.mean_after, 2)}
-    text = words("rms_norm", layer=int(s[Open].a), rms=decimal(llama.rms_after, 2), **means)
+    text = words("rms_norm", layer=s[Open].shared_layer, rms=decimal(llama.rms_after, 2), **means)
     one, other = s[configs].values()
     content = table(
         ("mean_change", *(f"{decimal(e.mean_before, 2)} → {decimal(e.mean_after, 2)}" for e in (gpt2, llama))),
@@ -76,12 +76,12 @@ def shift_effects(s: Any) -> dict[str, np.ndarray]:
 
 def rotary(s: Any) -> Drawn:
     """Plot how much the next-token prediction changes when all positions in the text are shifted."""
-    shift = int(s[Open].a) // SHIFTS[1] * SHIFTS[1]
+    shift = s[Open].shift // SHIFTS[1] * SHIFTS[1]
     changed = s[shift_effects]
     figure = lines(
         np.array(SHIFTS),
         groups(**changed),
-        x_title=words("llama.shift"),
+        x_title=words("shift"),
         y_title=words("llama.changed"),
         mark=("", shift),
     )
@@ -95,7 +95,7 @@ def neurons(s: Any) -> dict[str, np.ndarray]:
     """Return the magnitudes of the inputs to a layer's last matrix at the last token, (n_ff,), in descending order."""
 
     def sizes(model: GPT, ids: list[int]) -> np.ndarray:
-        values = trace_text(model, ids).layers[int(s[Open].a)].mlp_post[0, -1]
+        values = trace_text(model, ids).layers[s[Open].shared_layer].mlp_post[0, -1]
         return np.sort(values.float().abs().cpu().numpy())[::-1]
 
     return of_both(s, sizes)
@@ -108,7 +108,7 @@ def swiglu(s: Any) -> Drawn:
     sizes = {shape: np.pad(values, (0, longest - len(values))) for shape, values in found.items()}
     figure = lines(np.arange(1, longest + 1), groups(**sizes), x_title=words("llama.rank"), y_title=words("llama.size"))
     active = {shape: percent(float((values > ACTIVE).mean())) for shape, values in found.items()}
-    text = words("swiglu", layer=int(s[Open].a), **active)
+    text = words("swiglu", layer=s[Open].shared_layer, **active)
     matrices = {config: 3 if config.gated else 2 for config in s[configs].values()}
     content = table(
         ("neurons.matrices", *matrices.values()),
@@ -123,7 +123,7 @@ def cache_bytes(config: GPTConfig, n_tokens: int = 1) -> int:
 
 
 def grouped_queries(s: Any) -> Drawn:
-    n, lengths = int(s[Open].a), np.arange(0, MAX_CACHED + 1, 16)
+    n, lengths = s[Open].cached, np.arange(0, MAX_CACHED + 1, 16)
     used = {shape: lengths * cache_bytes(config) / 2**20 for shape, config in s[configs].items()}
     figure = lines(lengths, groups(**used), x_title=words("tokens"), y_title=words("llama.memory"), mark=("", n))
     gpt2, llama = s[configs].values()
@@ -174,13 +174,3 @@ def no_biases(s: Any) -> Drawn:
 def exact(name: str) -> GPT:
     """Return a bundled model, its weights unpacked so that experiments can replace them."""
     return load_model(name, device="cpu", trainable=True).model.eval()
-
-
-LAYER = SliderSpec("attention.layer", 0, 7, 1, 3)  # both models have eight layers
-PICTURES: dict[str, Picture] = {
-    "rms_norm": Picture(rms_norm, text=EXAMPLE, a=LAYER),
-    "rotary": Picture(rotary, text=EXAMPLE, a=SliderSpec("picture.llama.shift", 0, MAX_SHIFT, SHIFTS[1], 96)),
-    "swiglu": Picture(swiglu, text=EXAMPLE, a=LAYER),
-    "grouped_queries": Picture(grouped_queries, a=SliderSpec("picture.tokens", 1, MAX_CACHED, 1, 128)),
-    "no_biases": Picture(no_biases, text=EXAMPLE),
-}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from components.concepts import LIMIT, STEP, quoted_concept
+from components.concepts import quoted_concept
 from components.figures.bars import grouped_bars, histogram
 from components.figures.style import Figure
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text, visible
@@ -17,11 +17,11 @@ from components.next_tokens import at_one, best, token_bars
 from components.panels.activation_curves import curves_chart
 from components.tabs.lessons import figure
 from components.tabs.lessons.course import HEADS, POEM, SMALL
-from components.tabs.lessons.figure import EXAMPLE, Drawn, Open, Picture, SliderSpec, computed, here, text_ids, words
+from components.tabs.lessons.figure import Drawn, Open, computed, here, text_ids, words
 from components.text_views import attention_map
 from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate, get_model, trace_text
-from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
+from gpt.analysis.concepts import trace_activity
 from gpt.experiments.layers import DropoutEffect, dropout_effect
 from gpt.experiments.masks import MaskEffect, padding_effect
 from gpt.experiments.minimal import MeanOfThePast
@@ -36,7 +36,7 @@ STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 
 def activations(s: Any) -> Drawing:
-    return curves_chart(s[Open].a)
+    return curves_chart(s[Open].x)
 
 
 def feed_forward(s: Any) -> Drawing:
@@ -47,7 +47,7 @@ def feed_forward(s: Any) -> Drawing:
     return histogram(values, places, x_title=words("neuron"), y_title=after), words(
         "feed_forward",
         token=figure.last_token(s),
-        layer=int(s[Open].a),
+        layer=s[Open].layer,
         shapes=" → ".join(str([1, len(text_ids(s)), size]) for size in sizes),
         share=percent(float((values > 0.1).mean())),
         strongest=int(values.argmax()),
@@ -78,20 +78,20 @@ def dot_products(s: Any) -> Drawing:
     future = torch.ones_like(scores, dtype=torch.bool).triu(1)
     weights = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
     to_itself = {"score": f"{scores[-1, -1].item():.0f}", "share": percent(weights[-1, -1].item())}
-    text = words("dot_products", layer=int(s[Open].a), token=figure.last_token(s), **to_itself)
+    text = words("dot_products", layer=s[Open].layer, token=figure.last_token(s), **to_itself)
     return heatmap(s[Open].loaded, weights.numpy(), text_ids(s)), text
 
 
 def queries(s: Any) -> Drawing:
     """Plot one head's scores for the last token's query and each key, before the softmax."""
-    head, ids, tokenizer = int(s[Open].b), text_ids(s), s[Open].loaded.tokenizer
+    head, ids, tokenizer = s[Open].head, text_ids(s), s[Open].loaded.tokenizer
     q, k = here(s).attn_q[0, head, -1].float().cpu(), here(s).attn_k[0, head].float().cpu()  # (hs,), (T, hs)
     scores = (k @ q / len(q) ** 0.5).numpy()
     names = [visible(token_text(tokenizer, i)) for i in ids]
     most = int(scores.argmax())
     return grouped_bars(names, {words("score"): scores}, y_title=words("score")), words(
         "queries",
-        layer=int(s[Open].a),
+        layer=s[Open].layer,
         head=head,
         token=figure.last_token(s),
         target=quoted(tokenizer, ids[most]),
@@ -101,12 +101,12 @@ def queries(s: Any) -> Drawing:
 
 
 def attention(s: Any) -> Drawing:
-    head, ids, loaded = int(s[Open].b), text_ids(s), s[Open].loaded
+    head, ids, loaded = s[Open].head, text_ids(s), s[Open].loaded
     weights = here(s).attn_weights[0, head].float().cpu().numpy()  # (T, T)
     most = int(weights[-1].argmax())
     return heatmap(loaded, weights, ids), words(
         "attention",
-        layer=int(s[Open].a),
+        layer=s[Open].layer,
         head=head,
         token=figure.last_token(s),
         target=quoted(loaded.tokenizer, ids[most]),
@@ -118,7 +118,7 @@ def attends_to_previous(s: Any) -> bool:
     """Return whether the head's last token puts more than half its attention on the previous token."""
     if figure.known(s, figure.trace) is None:
         return False
-    weights = here(s).attn_weights[0, int(s[Open].b)]
+    weights = here(s).attn_weights[0, s[Open].head]
     return len(weights) >= MIN_CHOICE and bool(weights[-1, -2] > 0.5)
 
 
@@ -128,7 +128,7 @@ def block(s: Any) -> Drawing:
     names = [words(f"block.{name}") for name in STREAM]
     chart = grouped_bars(names, {words("length"): np.array([*norms.values()])}, y_title=words("length"))
     written = {name: f"{norm:.1f}" for name, norm in norms.items()}
-    return chart, words("block", layer=int(s[Open].a), token=figure.last_token(s), **written)
+    return chart, words("block", layer=s[Open].layer, token=figure.last_token(s), **written)
 
 
 @computed
@@ -151,7 +151,7 @@ def settled(s: Any) -> float | None:
 
 def model(s: Any) -> Drawn:
     """Show the shapes in the forward pass, and the prediction after a given number of blocks."""
-    network, ids, depth = s[Open].loaded.model, text_ids(s), int(s[Open].a)
+    network, ids, depth = s[Open].loaded.model, text_ids(s), s[Open].depth
     logits = s[after_blocks][depth]
     shares = at_one(logits).numpy()
     most = best(shares, shares, TOP).tolist()
@@ -168,7 +168,7 @@ def model(s: Any) -> Drawn:
 
 @computed
 def dropped(s: Any) -> DropoutEffect:
-    return dropout_effect(s[Open].loaded.model, text_ids(s), p=s[Open].a, seed=int(s[Open].b))
+    return dropout_effect(s[Open].loaded.model, text_ids(s), p=s[Open].share, seed=s[Open].seed)
 
 
 def dropout(s: Any) -> Drawn:
@@ -185,7 +185,7 @@ def dropout(s: Any) -> Drawn:
     text = words("dropout", token=quoted(tokenizer, int(top[0])), one=one, two=two, three=three, four=four)
     head = [words(f"dropout.{column}") for column in ("part", "zeros", "before", "after")]
     rows = [head, *(dropped_row(part, *values) for part, values in effect.parts.items())]
-    return Drawn(words("dropout.scale", scale=f"{1 / (1 - s[Open].a):.3g}"), chart=(chart, text), table=rows)
+    return Drawn(words("dropout.scale", scale=f"{1 / (1 - s[Open].share):.3g}"), chart=(chart, text), table=rows)
 
 
 def dropped_row(part: str, before: torch.Tensor, after: torch.Tensor) -> list[str]:
@@ -206,7 +206,7 @@ def padded(s: Any) -> tuple[torch.Tensor, MaskEffect]:
 
     Returns its logits, and the effect of such padding on the other row with and without the mask.
     """
-    gpt, n_padding = tiny(), int(s[Open].a)
+    gpt, n_padding = tiny(), s[Open].padding
     idx = torch.randint(SMALL.vocab_size, IDS, generator=torch.Generator().manual_seed(0))
     mask = torch.ones(IDS)
     mask[0, :n_padding] = 0
@@ -222,7 +222,7 @@ def small(s: Any) -> Drawing:
         y_title=words("moved"),
     )
     moved = {"masked": power(effect.with_mask.max().item()), "unmasked": f"{effect.without_mask.max().item():.2g}"}
-    return chart, words("small", ids=list(IDS), logits=list(logits.shape), n=int(s[Open].a), **moved)
+    return chart, words("small", ids=list(IDS), logits=list(logits.shape), n=s[Open].padding, **moved)
 
 
 @lru_cache(maxsize=1)
@@ -252,7 +252,7 @@ def steered(s: Any) -> Steered:
     assert loaded.concepts is not None
     place = loaded.concepts.offered[0].layer, loaded.concepts.offered[0].feature
     activity = trace_activity(loaded.concepts, trace_text(loaded.model, ids), place[0])[:, place[1]].numpy()
-    edits = Edits(steering=(loaded.concepts.steering(*place, s[Open].a),))
+    edits = Edits(steering=(loaded.concepts.steering(*place, s[Open].strength),))
     idx = torch.tensor([ids], device=loaded.model.device)
     before, after = (at_one(loaded.model(idx, edits=each)[0, -1]) for each in (None, edits))
     return Steered(loaded, ids, place, activity, before, after)
@@ -260,7 +260,7 @@ def steered(s: Any) -> Steered:
 
 def concepts(s: Any) -> Drawing:
     loaded, ids, place, activity, before, after = s[steered]
-    strength, tokenizer = s[Open].a, loaded.tokenizer
+    strength, tokenizer = s[Open].strength, loaded.tokenizer
     names = [visible(token_text(tokenizer, token)) for token in ids]
     token = int((after - before).argmax()) if strength else int(before.argmax())
     title = words("concepts.activity")
@@ -299,7 +299,7 @@ def looked_at(choice: str) -> list[tuple[int, int]]:
 @computed
 def weights(s: Any) -> tuple[LoadedModel, np.ndarray]:
     """Return the poem model and the chosen head's attention weights for the poem, (T, T)."""
-    loaded, (layer, head) = get_model(POEMS_MODEL), HEADS[s[Open].choice]
+    loaded, (layer, head) = get_model(POEMS_MODEL), HEADS[s[Open].verse]
     layers = trace_text(loaded.model, loaded.tokenizer.encode(POEM)).layers
     return loaded, layers[layer].attn_weights[0, head].cpu().numpy()
 
@@ -308,42 +308,16 @@ def weights(s: Any) -> tuple[LoadedModel, np.ndarray]:
 def poems(s: Any) -> dict[str, str]:
     loaded, found = get_model(POEMS_MODEL), {}
     with figure.admitted(loaded):
-        for name, edits in (("with", None), ("without", Edits(head_scale={HEADS[s[Open].choice]: 0.0}))):
+        for name, edits in (("with", None), ("without", Edits(head_scale={HEADS[s[Open].verse]: 0.0}))):
             steps = generate(loaded, TITLE, PARAMS, N_WRITTEN, edits=edits)
             found[name] = "".join(step.text for step in steps).strip()
     return found
 
 
 def verse(s: Any) -> Drawn:
-    choice, (loaded, found) = s[Open].choice, s[weights]
+    choice, (loaded, found) = s[Open].verse, s[weights]
     layer, head = HEADS[choice]
     shares = [float(found[pair]) for pair in looked_at(choice)]
     text = words(f"verse.{choice}", layer=layer, head=head, share=percent(sum(shares) / len(shares)))
     rows = [["", TITLE.strip()], *([words(f"verse.{name}"), poem] for name, poem in s[poems].items())]
     return Drawn(chart=(heatmap(loaded, found, loaded.tokenizer.encode(POEM)), text), table=rows)
-
-
-LAYER = SliderSpec("attention.layer", 0, figure.last_layer, 1, 0)
-PICTURES: dict[str, Picture] = {
-    "average": Picture(average, text=EXAMPLE),
-    "dot_products": Picture(dot_products, text=EXAMPLE, a=LAYER),
-    "queries": Picture(queries, text=EXAMPLE, a=LAYER, b=SliderSpec("attention.head", 0, figure.last_head, 1, 0)),
-    "activations": Picture(activations, a=SliderSpec("activations.x", -3, 3, 0.05, 1)),
-    "feed_forward": Picture(feed_forward, text=EXAMPLE, a=LAYER),
-    "attention": Picture(attention, text=EXAMPLE, a=LAYER, b=SliderSpec("attention.head", 0, figure.last_head, 1, 0)),
-    "block": Picture(block, text=EXAMPLE, a=LAYER),
-    "model": Picture(model, text=EXAMPLE, a=SliderSpec("picture.depth", 0, lambda config: config.n_layer, 1, 0)),
-    "dropout": Picture(
-        dropout,
-        text=EXAMPLE,
-        a=SliderSpec("picture.dropout.share", 0, 0.9, 0.05, 0.1),
-        b=SliderSpec("picture.seed", 0, 20, 1, 0),
-    ),
-    "small": Picture(small, a=SliderSpec("picture.padding", 0, 15, 1, 4)),
-    "concepts": Picture(
-        concepts,
-        text="Tom saw a cat and a dog. The dog ran to the big",
-        a=SliderSpec("picture.concepts.strength", NO_ACTIVITY, LIMIT, STEP, 1.5),
-    ),
-    "verse": Picture(verse, choices=tuple(HEADS)),
-}

@@ -10,7 +10,7 @@ import numpy as np
 from components.figures.lines import lines
 from components.i18n import spoken
 from components.panels.shape_settings import parameter_bars, parameter_count, shape_of, size_rows, values_of
-from components.tabs.lessons.figure import Drawn, Open, Picture, SliderSpec, words
+from components.tabs.lessons.figure import Drawn, Open, words
 from components.widgets.chart import Drawing
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M, cache_numbers, next_token_multiplications
@@ -22,15 +22,15 @@ from gpt.models.memory import format_bytes
 
 
 def configuration(s: Any) -> Drawn:
-    given = values_of(PRESETS["gpt2"]) | {"n_embd": s[Open].a, "n_head": s[Open].b, "n_layer": int(s[Open].choice)}
-    config = shape_of(given)
+    chosen = {name: getattr(s[Open], name) for name in ("n_embd", "n_head", "n_layer")}
+    config = shape_of(values_of(PRESETS["gpt2"]) | chosen)
     says = words("configuration", size=config.head_size, total=parameter_count(config, False))
     return Drawn(says, chart=parameter_bars(config, False))
 
 
 def parameters(s: Any) -> Drawn:
     """Count the 124M configuration's parameters with or without weight tying, and list its size in each data type."""
-    config = UNTIED_124M if s[Open].choice == "untied" else GPTConfig(qkv_bias=False)
+    config = UNTIED_124M if s[Open].tying == "untied" else GPTConfig(qkv_bias=False)
     return Drawn(
         parameter_count(config, False),
         chart=parameter_bars(config, False),
@@ -39,9 +39,9 @@ def parameters(s: Any) -> Drawn:
 
 
 def layouts(s: Any) -> Drawn:
-    rows = name_rows(s[Open].choice)
+    rows = name_rows(s[Open].layout)
     head = [words(key) for key in ("theirs", "shape", "ours", "shape")]
-    return Drawn(words(f"layouts.{s[Open].choice}", n=len(rows)), table=[head, *rows])
+    return Drawn(words(f"layouts.{s[Open].layout}", n=len(rows)), table=[head, *rows])
 
 
 @lru_cache(maxsize=4)
@@ -64,8 +64,8 @@ def name_rows(layout: str) -> list[list[str]]:
 
 def cost(s: Any) -> Drawing:
     """Plot the multiplications needed for one more token against the text length, with and without a KV cache."""
-    config = PRESETS[s[Open].choice]
-    length = min(int(s[Open].a), config.block_size)
+    config = PRESETS[s[Open].preset]
+    length = min(s[Open].tokens, config.block_size)
     lengths = np.unique(np.linspace(1, config.block_size, 65, dtype=int))
     counts = {
         cached: np.array([next_token_multiplications(config, int(n), cached=cached) for n in lengths])
@@ -83,7 +83,7 @@ def cost(s: Any) -> Drawing:
     unit = 1e8 if spoken() == "zh" else 1e6  # Chinese text uses units of 10⁸
     text = words(
         "cost",
-        model=words(f"next.choice.{s[Open].choice}"),
+        model=words(f"next.choice.{s[Open].preset}"),
         n=f"{length:,}",
         cached=f"{with_cache / unit:,.1f}",
         uncached=f"{without / unit:,.1f}",
@@ -92,16 +92,3 @@ def cost(s: Any) -> Drawing:
         each=format_bytes(4 * cache_numbers(config)),
     )
     return figure, text
-
-
-PICTURES: dict[str, Picture] = {
-    "configuration": Picture(
-        configuration,
-        a=SliderSpec("shapes.n_embd", 64, 1600, 32, 768),
-        b=SliderSpec("shapes.n_head", 1, 25, 1, 12),
-        choices=("12", "24", "36", "48"),
-    ),
-    "parameters": Picture(parameters, choices=("untied", "tied")),
-    "layouts": Picture(layouts, choices=("hugging_face", "nanogpt", "book")),
-    "next": Picture(cost, a=SliderSpec("picture.tokens", 1, 1024, 1, 256), choices=("gpt2", "gpt2-xl")),
-}

@@ -18,7 +18,7 @@ from components.i18n import t
 from components.labels import listed, percent, quoted, token_text, visible
 from components.next_tokens import best, token_bars
 from components.tabs.lessons import figure
-from components.tabs.lessons.figure import EXAMPLE, Drawn, Open, Picture, SliderSpec, computed, text_ids, words
+from components.tabs.lessons.figure import Drawn, Open, computed, text_ids, words
 from components.text_views import document_lines
 from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, Generation, LoadedModel, SamplingParams, distribution, get_model
@@ -79,7 +79,7 @@ def continued(loaded: LoadedModel, ids: list[int], params: SamplingParams, lengt
 
 @computed
 def greedily(s: Any) -> Continued:
-    return continued(s[Open].loaded, text_ids(s), SamplingParams(temperature=0, seed=0), int(s[Open].a))
+    return continued(s[Open].loaded, text_ids(s), SamplingParams(temperature=0, seed=0), s[Open].steps)
 
 
 def greedy(s: Any) -> Drawn:
@@ -96,7 +96,7 @@ def document_read(s: Any) -> Generation:
 
 
 def sampling(s: Any) -> Drawn:
-    return bars(s[document_read], SamplingParams(temperature=s[Open].a, top_k=int(s[Open].b) or None))
+    return bars(s[document_read], SamplingParams(temperature=s[Open].temperature, top_k=s[Open].top_k or None))
 
 
 def bars(document: Generation, params: SamplingParams) -> Drawn:
@@ -121,14 +121,14 @@ def bars(document: Generation, params: SamplingParams) -> Drawn:
 
 @computed
 def written(s: Any) -> Continued:
-    loaded = get_model(DEFAULT_MODEL if s[Open].choice == "trained" else "untrained")
-    params = SamplingParams(temperature=0.8, seed=int(s[Open].a))
+    loaded = get_model(DEFAULT_MODEL if s[Open].weights == "trained" else "untrained")
+    params = SamplingParams(temperature=0.8, seed=s[Open].seed)
     return continued(loaded, figure.checked_ids(loaded, s[Open].text), params, 30)
 
 
 def untrained(s: Any) -> Drawn:
     document = s[written].document
-    text = words(f"untrained.{s[Open].choice}")
+    text = words(f"untrained.{s[Open].weights}")
     return replace(bars(document, SamplingParams()), summary=text, strip=document_lines(document))
 
 
@@ -141,7 +141,7 @@ def merges(s: Any) -> Drawn:
         raise PageError("picture.empty")
     learned, rows = Merges(regex.findall(WORD, s[Open].text[: figure.MAX_TEXT_CHARS])), []
     before = sum(map(len, learned.words))
-    for n in range(1, int(s[Open].a) + 1):
+    for n in range(1, s[Open].rounds + 1):
         counts = Counter(pair for parts in learned.words for pair in pairwise(parts))
         token = learned.learn()
         if token is None:
@@ -172,23 +172,7 @@ def embedding(s: Any) -> Drawing:
 def batches(s: Any) -> Drawn:
     ids, tokenizer = text_ids(s, least=2), s[Open].loaded.tokenizer
     names = [visible(token_text(tokenizer, token)) for token in ids]
-    n = min(len(ids) - 1, int(s[Open].a))
+    n = min(len(ids) - 1, s[Open].row_length)
     rows = [[str(at), "".join(names[: at + 1]), names[at], names[at + 1]] for at in range(n)]
     head = [words(f"batches.{column}") for column in ("position", "seen", "input", "target")]
     return Drawn(words("batches", n=n, total=len(ids)), table=[head, *rows])
-
-
-PICTURES: dict[str, Picture] = {
-    "tokenizer": Picture(tokenizer, text="The dog said hello to grandmother."),
-    "loss": Picture(loss, text="Once upon a time, there was a little dragon named Lily."),
-    "greedy": Picture(greedy, text="Once upon a time", a=SliderSpec("picture.steps", 1, 60, 1, 12)),
-    "sampling": Picture(
-        sampling, text=EXAMPLE, a=SliderSpec("temperature", 0, 2, 0.05, 1), b=SliderSpec("picture.top_k", 0, 50, 1, 0)
-    ),
-    "untrained": Picture(
-        untrained, text=EXAMPLE, a=SliderSpec("picture.seed", 0, 20, 1, 1), choices=("untrained", "trained")
-    ),
-    "merges": Picture(merges, text=WORDS, a=SliderSpec("picture.merges.rounds", 0, MAX_ROUNDS, 1, 3)),
-    "embedding": Picture(embedding, text="The little dog"),
-    "batches": Picture(batches, text=EXAMPLE, a=SliderSpec("picture.batches.length", 1, figure.MAX_TOKENS - 1, 1, 8)),
-}

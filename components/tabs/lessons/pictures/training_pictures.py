@@ -13,8 +13,9 @@ import torch
 from torch import nn
 
 from components.figures.lines import lines
+from components.i18n import t
 from components.labels import visible
-from components.tabs.lessons.figure import Drawn, Open, Picture, SliderSpec, computed, words
+from components.tabs.lessons.figure import Drawn, Open, computed, words
 from components.widgets.chart import Drawing
 from gpt.experiments.minimal import AdamW, Batches, Config, Schedule, TiedGPT, Trainer, sample
 from gpt.layers import seeded
@@ -54,18 +55,9 @@ class Recording:
     n_characters: int
 
 
-def run() -> Recording:
-    """Train a tiny character-level model on the sonnet, once for all visitors. Takes several seconds."""
-    with _alone:
-        return _run()
-
-
-def is_to_run() -> bool:
-    return _run.cache_info().currsize == 0
-
-
 @lru_cache(maxsize=1)
-def _run() -> Recording:
+def run() -> Recording:
+    """Train a tiny character-level model on the sonnet. Takes several seconds."""
     characters = sorted(set(SONNET))
     ids = torch.tensor([characters.index(each) for each in SONNET])
     with seeded(0), torch.enable_grad():
@@ -92,11 +84,14 @@ def written(model: nn.Module, characters: list[str]) -> str:
 
 @computed
 def recording(s: Any) -> Recording:
-    return run()
+    with _alone:  # once for all visitors
+        return run()
 
 
 def training(s: Any) -> Drawn:
-    done, step = s[recording], int(s[Open].a) // EVERY * EVERY
+    done, step = s.ready(recording), s[Open].updates // EVERY * EVERY
+    if done is None:
+        return Drawn(t("lessons.learning"))
     updates = np.arange(len(done.losses))
     held_out = np.interp(updates, np.arange(len(done.held_out)) * EVERY, done.held_out)
     figure = lines(
@@ -120,7 +115,7 @@ def training(s: Any) -> Drawn:
 
 @computed
 def descents(s: Any) -> dict[str, list[float]]:
-    return {name: valley(name, s[Open].a) for name in ("descent", "adamw")}
+    return {name: valley(name, s[Open].rate) for name in ("descent", "adamw")}
 
 
 def optimizer(s: Any) -> Drawing:
@@ -134,7 +129,7 @@ def optimizer(s: Any) -> Drawing:
         log_y=True,
     )
     ends = {name: f"{losses[-1]:.2g}" for name, losses in found.items()}
-    return figure, words("optimizer", rate=f"{s[Open].a:g}", n=VALLEY_STEPS, **ends)
+    return figure, words("optimizer", rate=f"{s[Open].rate:g}", n=VALLEY_STEPS, **ends)
 
 
 def valley(name: str, rate: float) -> list[float]:
@@ -155,7 +150,7 @@ def valley(name: str, rate: float) -> list[float]:
 
 def schedule(s: Any) -> Drawing:
     high, low, steps = SCHEDULE
-    warmup = int(s[Open].a)
+    warmup = s[Open].warmup
     rates = [Schedule(high, low, warmup, steps).rate(step) for step in range(steps)]
     figure = lines(
         np.arange(steps), {words("schedule.rate"): np.array(rates)}, x_title=words("updates"),
@@ -163,10 +158,3 @@ def schedule(s: Any) -> Drawing:
     )  # fmt: skip
     text = words("schedule", warmup=warmup, first=f"{rates[0]:.2g}", high=f"{high:g}", low=f"{low:g}", steps=steps)
     return figure, text
-
-
-PICTURES: dict[str, Picture] = {
-    "training": Picture(training, a=SliderSpec("picture.updates", 0, STEPS, EVERY, 0), takes_time=is_to_run),
-    "optimizer": Picture(optimizer, a=SliderSpec("picture.optimizer.rate", *RATES, 0.1)),
-    "schedule": Picture(schedule, a=SliderSpec("picture.schedule.warmup", 0, 100, 1, 20)),
-}
