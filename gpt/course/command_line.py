@@ -42,8 +42,8 @@ def main(
     try:
         if options.command == "start":
             start(options.folder, options.language)
-            path = options.folder / PROGRAM
-            print(STARTED.of(options.language, path=path, folder=options.folder))
+            started = STARTED.format(path=options.folder / PROGRAM, folder=options.folder)
+            print(started.of(options.language))
             return 0
         if options.command == "solution":
             print(find_step(options.step).solution(options.language))

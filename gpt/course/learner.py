@@ -38,6 +38,15 @@ BROKEN = {  # {name: correct code in the solution, wrong code}
     "no-scaling": ("/ math.sqrt(q.shape[-1])", ""),
     "no-residual": ("x = x + self.", "x = self."),
 }
+PLACES = {  # {activation of a layer: suffix of a module's name; see `gpt.course.process.record`}
+    "resid_pre": ".in",
+    "attn_out": ".attn",
+    "resid_mid": ".ln_2.in",
+    "mlp_pre": ".mlp.c_fc",
+    "mlp_post": ".mlp.c_proj.in",
+    "mlp_out": ".mlp",
+    "resid_post": "",
+}
 
 Pass = dict[str, Tensor]  # see `gpt.course.process.record`
 
@@ -59,8 +68,7 @@ class LearnersGPT(GPT):
             self.add_module(name, part)
         self.eval()
         self.program = program
-        self._folder = TemporaryDirectory(prefix="glassbox-course-")
-        self._process = LearnerProcess(Path(self._folder.name))
+        self._process = LearnerProcess()
         finalize(self, self._process.close)
         self._lock = threading.Lock()  # one pass at a time
         self._passes: dict[Any, Pass] = {}  # the latest ones
@@ -140,22 +148,14 @@ class LearnersGPT(GPT):
         trace.record(None, "position_embedding", given(found, "wpe")[..., start:, :])
         for layer in range(self.config.n_layer):
             block, (q, k, v) = f"h.{layer}", self.heads_of(found, layer)
-            weights = given(found, f"{block}.attn.weights")
-            trace.record(layer, "resid_pre", given(found, f"{block}.in")[:, start:])
-            for name, value in (("attn_q", q[:, :, start:]), ("attn_k", k), ("attn_v", v)):
-                trace.record(layer, name, value)
-            trace.record(layer, "attn_weights", weights[:, :, start:])
-            heads = given(found, f"{block}.attn.c_proj.in")[:, start:].unflatten(-1, (self.config.n_head, -1))
-            trace.record(layer, "head_out", heads.transpose(1, 2))
-            for name, place in (
-                ("attn_out", "attn"),
-                ("resid_mid", "ln_2.in"),
-                ("mlp_pre", "mlp.c_fc"),
-                ("mlp_post", "mlp.c_proj.in"),
-                ("mlp_out", "mlp"),
-            ):
-                trace.record(layer, name, given(found, f"{block}.{place}")[:, start:])
-            trace.record(layer, "resid_post", given(found, block)[:, start:])
+            heads = given(found, f"{block}.attn.c_proj.in").unflatten(-1, (self.config.n_head, -1)).transpose(1, 2)
+            trace.record(layer, "attn_q", q[:, :, start:])
+            trace.record(layer, "attn_k", k)
+            trace.record(layer, "attn_v", v)
+            trace.record(layer, "attn_weights", given(found, f"{block}.attn.weights")[:, :, start:])
+            trace.record(layer, "head_out", heads[:, :, start:])
+            for name, place in PLACES.items():
+                trace.record(layer, name, given(found, block + place)[:, start:])
         trace.record(None, "final_norm", given(found, "lm_head.in")[:, start:])
 
 

@@ -56,23 +56,19 @@ def notebook(language: Language, part: Callable[[Step, Language], str] = Step.st
 
     part: returns the code for a step's cell; defaults to its stub.
     """
-    cells = [
-        markdown(INTRODUCTION.of(language)),
-        code(SETUP.format(where=WHERE.of(language), imports=IMPORTS, language=language)),
-    ]
+    setup = SETUP.format(where=WHERE.of(language), imports=IMPORTS, language=language)
+    cells = [cell("markdown", INTRODUCTION.of(language)), cell("code", setup)]
     for step in STEPS.values():
+        answer = f"```python\n{step.solution(language)}\n```"
         cells += [
-            markdown(f"## {step.key} {step.title.of(language)}\n\n{step.says.of(language)}"),
-            code(part(step, language)),
-            code(f'check("{step.key}")'),
-            markdown(
-                f"<details><summary>{SOLUTION.of(language)}</summary>\n\n"
-                f"```python\n{step.solution(language)}\n```\n\n</details>"
-            ),
+            cell("markdown", f"## {step.key} {step.title.of(language)}\n\n{step.says.of(language)}"),
+            cell("code", part(step, language)),
+            cell("code", f'check("{step.key}")'),
+            cell("markdown", f"<details><summary>{SOLUTION.of(language)}</summary>\n\n{answer}\n\n</details>"),
         ]
-    cells += [markdown(END.of(language)), code(WRITE)]
+    cells += [cell("markdown", END.of(language)), cell("code", WRITE)]
     return {
-        "cells": [cell | {"id": f"cell-{number}"} for number, cell in enumerate(cells)],
+        "cells": [each | {"id": f"cell-{number}"} for number, each in enumerate(cells)],
         "metadata": {
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"},
@@ -82,18 +78,9 @@ def notebook(language: Language, part: Callable[[Step, Language], str] = Step.st
     }
 
 
-def markdown(text: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)}
-
-
-def code(text: str) -> dict[str, Any]:
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "metadata": {},
-        "outputs": [],
-        "source": text.splitlines(keepends=True),
-    }
+def cell(kind: str, text: str) -> dict[str, Any]:
+    outputs: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
+    return {"cell_type": kind, "metadata": {}, "source": text.splitlines(keepends=True), **outputs}
 
 
 def as_file(document: dict[str, Any]) -> str:
@@ -120,15 +107,12 @@ def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], 
     def check(key: str) -> None:
         step = find_step(key)
         path = cell_of(step, names)
-        for test in step.tests:
-            answer = run_lines(names, test.run, deepcopy(checker.inputs(test)), path)
-            verdict = checker.judge(step, test, answer)
-            if verdict.state != "ok":
-                print(line(step, verdict.state, language))
-                if verdict.state == "wrong":
-                    print(f"\n{explain(verdict, language)}")
-                return
-        print(line(step, "ok", language))
+        verdict = checker.judge_step(
+            step, lambda test: run_lines(names, test.run, deepcopy(checker.inputs(test)), path)
+        )
+        print(line(step, verdict.state, language))
+        if verdict.state == "wrong":
+            print(f"\n{explain(verdict, language)}")
 
     return check
 

@@ -6,7 +6,6 @@ A number n on standard input requests the job in FOLDER/n.job, {"path", "run", "
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -14,14 +13,16 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-POLL_SECONDS = 0.02  # maximum interval between checks for an answer
+POLL_SECONDS = 0.005  # interval between checks for an answer
 START_SECONDS = 60.0  # time limit for importing torch
 
 Answer = dict[str, Any]  # see above
@@ -30,11 +31,12 @@ Answer = dict[str, Any]  # see above
 class LearnerProcess:
     """A Python process in isolated mode. It runs one job after another until it exits or a job takes too long."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.n_asked = folder, 0
-        with (folder / "printed").open("wb") as printed:
+    def __init__(self) -> None:
+        self._temporary, self.n_asked = TemporaryDirectory(prefix="glassbox-course-"), 0
+        self.folder = Path(self._temporary.name)
+        with (self.folder / "printed").open("wb") as printed:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-X", "utf8", __file__, str(folder)],
+                [sys.executable, "-I", "-X", "utf8", __file__, str(self.folder)],
                 stdin=subprocess.PIPE,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
@@ -51,7 +53,7 @@ class LearnerProcess:
         """Run lines in a program's namespace and return the answer.
 
         The answer is the error "late" if the job exceeds its time limit, or "ended" if the process exits. on_wait:
-        called repeatedly while waiting. If it raises an exception, the process is killed.
+        called repeatedly while waiting.
         """
         number, self.n_asked = self.n_asked, self.n_asked + 1
         job, path = {"path": str(program.resolve()), "run": run, "inputs": inputs}, self.folder / f"{number}.pt"
@@ -60,33 +62,35 @@ class LearnerProcess:
         with suppress(BrokenPipeError):
             self._process.stdin.write(b"%d\n" % number)
             self._process.stdin.flush()
-        pause = POLL_SECONDS / 32
         until = time.monotonic() + seconds + (START_SECONDS if number == 0 else 0)
-        try:
-            while not path.exists():
-                if self._process.poll() is not None and not path.exists():
-                    return {"error": "ended", "message": "", "line": 0, "code": ""}
-                if time.monotonic() > until:
-                    self.close()
-                    return {"error": "late", "message": f"{seconds:g}", "line": 0, "code": ""}
-                on_wait()
-                time.sleep(pause)
-                pause = min(2 * pause, POLL_SECONDS)
-        except BaseException:
-            self.close()
-            raise
+        while not path.exists():
+            if self._process.poll() is not None and not path.exists():
+                return {"error": "ended", "message": "", "line": 0, "code": ""}
+            if time.monotonic() > until:
+                self._process.kill()
+                return {"error": "late", "message": f"{seconds:g}", "line": 0, "code": ""}
+            on_wait()
+            time.sleep(POLL_SECONDS)
         answer: Answer = torch.load(path)
-        for file in (path, self.folder / f"{number}.job"):
-            file.unlink()
+        path.unlink()
         return answer
+
+    def printed(self) -> str:
+        """Return what the programs have written to standard output and standard error."""
+        return (self.folder / "printed").read_text(encoding="utf-8", errors="replace").strip()
 
     def close(self) -> None:
         self._process.kill()
         self._process.communicate()
+        self._temporary.cleanup()
 
 
 class WrongNames(Exception):
     """Raised when a module's parameters differ from those in the course."""
+
+
+class WrongType(Exception):
+    """Raised when a result is neither a tensor nor a number nor a string."""
 
 
 def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
@@ -167,10 +171,7 @@ def run_lines(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str
 
 
 def plain(value: Any) -> Any:
-    """Convert a result to a value that can be saved: a tensor without its graph, a number, a string or a dictionary.
-
-    Raises TypeError for results of other types.
-    """
+    """Convert a result to a value that can be saved: a tensor without its graph, a number, a string or a dictionary."""
     if isinstance(value, Pass):
         return {name: plain(tensor) for name, tensor in value.items()}
     if isinstance(value, Tensor):
@@ -179,7 +180,7 @@ def plain(value: Any) -> Any:
         return torch.tensor(value)
     if isinstance(value, (int, float, str)):
         return value
-    raise TypeError(f"result: {type(value).__name__}")
+    raise WrongType(type(value).__name__)
 
 
 def failure(error: BaseException, path: str) -> Answer:
@@ -191,37 +192,32 @@ def failure(error: BaseException, path: str) -> Answer:
     return {"error": type(error).__name__, "message": str(error), "line": line, "code": code}
 
 
+@cache
 def program(path: str) -> dict[str, Any]:
-    spec = importlib.util.spec_from_file_location("my_gpt", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    """Import a program as the module my_gpt, and return its namespace."""
+    module = ModuleType("my_gpt")
+    module.__file__ = path
     sys.modules["my_gpt"] = module
     sys.path.insert(0, str(Path(path).parent))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.pop(0)
+    exec(compile(Path(path).read_bytes(), path, "exec"), vars(module))
     return vars(module)
 
 
 def main(folder: Path) -> None:
-    """Run the jobs in order. Imports each program only once."""
+    """Run the jobs in order."""
     torch.set_num_threads(1)
-    programs: dict[str, dict[str, Any]] = {}  # namespace, or the import error
     numbers = os.fdopen(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # programs that read standard input find it empty
     for number in map(int, numbers):
-        job = torch.load(folder / f"{number}.job")
+        file = folder / f"{number}.job"
+        job = torch.load(file)
+        file.unlink()
         path = job["path"]
-        if path not in programs:
-            try:
-                programs[path] = {"names": program(path)}
-            except (Exception, SystemExit) as error:
-                programs[path] = failure(error, path)
-        found = programs[path]
-        result = run_lines(found["names"], job["run"], job["inputs"], path) if "names" in found else found
-        torch.save(result, folder / "new.pt")
+        try:
+            answer = run_lines(program(path), job["run"], job["inputs"], path)
+        except (Exception, SystemExit) as error:  # raised when the program is imported
+            answer = failure(error, path)
+        torch.save(answer, folder / "new.pt")
         os.replace(folder / "new.pt", folder / f"{number}.pt")
 
 

@@ -1,9 +1,10 @@
-"""The reference for the course: the bundled model, its activations, and the numbers from the original experiments."""
+"""The bundled model, on which the tests of the course run, and the inputs that a test's lines can name."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,12 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from gpt.config import GPTConfig
+from gpt.course.steps import names_in
+from gpt.experiments.layers import linear_relu_rows
+from gpt.experiments.minimal import DeepNetwork
 from gpt.generate import generate
+from gpt.layers import seeded
 from gpt.model import GPT
 from gpt.models.checkpoints.writing import save_hugging_face
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import BUNDLED, load_model
-from gpt.sampling import SamplingParams, distribution
+from gpt.sampling import SamplingParams
 from gpt.trace import LayerTrace, Trace
 from gpt.training.tasks import TASKS, TaskDataset
 
@@ -34,16 +39,14 @@ TEXTS = (
     "They were tired, so they went back home",
 )
 CONFIG = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "qkv_bias", "tie_weights")
-LONG_TEXT = 300  # tokens; longer than the context of 256
-TRAINING_STEPS, BATCH_SIZE, LEARNING_RATE = 200, 16, 3e-3
+TRAINING_STEPS, BATCH_SIZE = 200, 16
 
 
 class Reference:
-    """Inputs and expected results for the tests, computed on first use, on the CPU in float32."""
+    """The bundled model with trainable parameters, in float32 on the CPU. Everything is computed on first use."""
 
     @cached_property
     def loaded(self) -> LoadedModel:
-        """The bundled model, with trainable parameters."""
         return load_model(BUNDLED, device="cpu", trainable=True)
 
     @property
@@ -57,24 +60,12 @@ class Reference:
         return torch.tensor([row[: min(map(len, rows))] for row in rows])
 
     @cached_property
-    def trace(self) -> Trace:
-        """Activations for the first two texts."""
+    def layer(self) -> LayerTrace:
+        """Activations of layer 0 for the first two texts."""
         trace = Trace()
         with torch.no_grad():
             self.model(self.idx[:2], trace=trace)
-        return trace
-
-    @property
-    def layer(self) -> LayerTrace:
-        return self.trace.layers[0]
-
-    @property
-    def attn_input(self) -> Tensor:
-        return self.model.blocks[0].ln_1.formula(self.layer.resid_pre)
-
-    @property
-    def mlp_input(self) -> Tensor:
-        return self.model.blocks[0].ln_2.formula(self.layer.resid_mid)
+        return trace.layers[0]
 
     @torch.no_grad()
     def logits(self, idx: Tensor) -> Tensor:
@@ -87,51 +78,17 @@ class Reference:
     @cached_property
     def short(self) -> GPT:
         """The bundled model, reduced to two layers and a context of 12."""
-        return shortened(self.model, n_layer=2, block_size=12)
+        short = GPT(replace(self.model.config, n_layer=2, block_size=12))
+        weights = self.weights()
+        weights["wpe.weight"] = weights["wpe.weight"][:12]
+        short.load_state_dict({name: weights[name] for name in short.state_dict()})
+        return short.eval()
 
     @cached_property
     def small(self) -> GPT:
         """A tiny model with random weights, for sorting letters."""
         config = GPTConfig(vocab_size=28, block_size=17, n_layer=2, n_head=2, n_embd=32)
         return GPT(config, generator=torch.Generator().manual_seed(0))
-
-    @property
-    def small_model(self) -> dict[str, Any]:
-        """Inputs for a test: configuration and initial weights of the small model."""
-        return {"config": config_of(self.small), "weights": state(self.small)}
-
-    @cached_property
-    def long_text(self) -> Tensor:
-        """The first of TEXTS, continued greedily by LONG_TEXT tokens, as in the app: (1, T)."""
-        ids, end = self.idx[0].tolist(), self.idx.shape[1] + LONG_TEXT
-        while len(ids) < end:  # after the end of a story, start another
-            steps = generate(self.loaded, ids, SamplingParams(temperature=0), end - len(ids), on_full="crop")
-            ids += [step.token_id for step in steps]
-        return torch.tensor([ids])
-
-    def probabilities(self, **settings: Any) -> Tensor:
-        """Return the distribution, (vocab_size,), from which the app draws the next token after the first of TEXTS."""
-        return distribution(self.logits(self.idx[:1])[0, -1], SamplingParams(**settings)).final
-
-    @cached_property
-    def batches(self) -> Tensor:
-        """Sorting examples like "qbdazkce>abcdekqz", ending with a test batch: (TRAINING_STEPS + 1, BATCH_SIZE, T)."""
-        task = TaskDataset(TASKS["sort"])
-        rows = task.batch(0, TRAINING_STEPS * BATCH_SIZE).idx, task.validation.idx[:BATCH_SIZE]
-        return torch.cat(rows).view(TRAINING_STEPS + 1, BATCH_SIZE, -1)
-
-    def trained(self, batches: Tensor) -> list[float]:
-        """Train the small model. Returns the loss before each update, followed by the loss on the test batch."""
-        model = shortened(self.small)
-        optimizer, losses = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE), []
-        for ids in batches:
-            error = model.loss(ids[:, :-1], ids[:, 1:])
-            optimizer.zero_grad()
-            error.backward()
-            optimizer.step()
-            losses.append(error.item())
-        held_out = self.batches[-1]
-        return [*losses, model.loss(held_out[:, :-1], held_out[:, 1:]).item()]
 
     @cached_property
     def gpt2_folder(self) -> str:
@@ -141,12 +98,64 @@ class Reference:
         save_hugging_face(self.short, folder, self.loaded.tokenizer)
         return str(folder)
 
-    def loss_and_gradient(self, idx: Tensor) -> Tensor:
-        """Return the short model's loss, followed by the gradient of its first norm: (1 + n_embd,)."""
-        model = self.short
-        error = model.loss(idx[:, :-1], idx[:, 1:])
-        (gradient,) = torch.autograd.grad(error, [model.get_parameter("h.0.ln_1.weight")])
-        return torch.cat([error.detach()[None], gradient])
+    @cache  # noqa: B019 - a reference lives as long as the program
+    def input(self, name: str) -> Any:
+        return INPUTS[name](self)
+
+    def inputs(self, lines: str) -> dict[str, Any]:
+        """Return those of INPUTS that lines of Python name."""
+        return {name: self.input(name) for name in names_in(lines) & INPUTS.keys()}
+
+
+INPUTS: dict[str, Callable[[Reference], Any]] = {
+    "idx": lambda reference: reference.idx,
+    "config": lambda reference: config_of(reference.model),
+    "weights": lambda reference: reference.weights(),
+    "wte": lambda reference: reference.weights("wte"),
+    "wpe": lambda reference: reference.weights("wpe"),
+    "ln_1": lambda reference: reference.weights("h.0.ln_1"),
+    "attn": lambda reference: reference.weights("h.0.attn"),
+    "mlp": lambda reference: reference.weights("h.0.mlp"),
+    "block": lambda reference: reference.weights("h.0"),
+    "x": lambda reference: reference.layer.resid_pre,
+    "attn_input": lambda reference: reference.model.blocks[0].ln_1.formula(reference.layer.resid_pre).detach(),
+    "mlp_input": lambda reference: reference.model.blocks[0].ln_2.formula(reference.layer.resid_mid).detach(),
+    "q": lambda reference: reference.layer.attn_q,
+    "k": lambda reference: reference.layer.attn_k,
+    "v": lambda reference: reference.layer.attn_v,
+    "logits": lambda reference: reference.logits(reference.idx[:1])[0, -1],
+    "app_text": lambda reference: app_text(reference.loaded, reference.idx[:1], 300),
+    "short_config": lambda reference: config_of(reference.short),
+    "short_weights": lambda reference: state(reference.short),
+    "small_config": lambda reference: config_of(reference.small),
+    "small_weights": lambda reference: state(reference.small),
+    "bundled_folder": lambda reference: str(BUNDLED),
+    "gpt2_folder": lambda reference: reference.gpt2_folder,
+    "book_rows": lambda reference: linear_relu_rows(seed=123),
+    "deep_weights": lambda reference: deep_weights(),
+    "batches": lambda reference: sorting_batches(TRAINING_STEPS),
+    "unseen": lambda reference: TaskDataset(TASKS["sort"]).validation.idx[:BATCH_SIZE],
+}
+
+
+def app_text(loaded: LoadedModel, idx: Tensor, n_tokens: int) -> Tensor:
+    """Return a text (1, T) and its greedy continuation by the app, which is cropped to the context."""
+    ids, end = idx[0].tolist(), idx.shape[1] + n_tokens
+    while len(ids) < end:  # after the end of a story, start another
+        steps = generate(loaded, ids, SamplingParams(temperature=0), end - len(ids), on_full="crop")
+        ids += [step.token_id for step in steps]
+    return torch.tensor([ids])
+
+
+def deep_weights() -> dict[str, Tensor]:
+    """Return the weights of the five layers in the original experiment on shortcuts."""
+    with seeded(123):
+        return state(DeepNetwork([3] * 5 + [1], shortcuts=True).layers)
+
+
+def sorting_batches(n: int) -> Tensor:
+    """Return examples like "qbdazkce>abcdekqz": (n, BATCH_SIZE, T)."""
+    return TaskDataset(TASKS["sort"]).batch(0, n * BATCH_SIZE).idx.view(n, BATCH_SIZE, -1)
 
 
 def config_of(model: GPT) -> dict[str, Any]:
@@ -157,13 +166,3 @@ def config_of(model: GPT) -> dict[str, Any]:
 def state(module: nn.Module) -> dict[str, Tensor]:
     """Return a module's parameters. A shared matrix appears under both of its names."""
     return {name: value.detach().clone() for name, value in module.state_dict().items()}
-
-
-def shortened(model: GPT, **shape: Any) -> GPT:
-    """Return a copy of a model with fewer layers or a shorter context."""
-    config = replace(model.config, **shape)
-    weights = state(model)
-    short = GPT(config)
-    weights["wpe.weight"] = weights["wpe.weight"][: config.block_size]
-    short.load_state_dict({name: weights[name] for name in short.state_dict()})
-    return short.eval()

@@ -24,11 +24,11 @@ def reference() -> Reference:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def shared() -> Iterator[None]:
     """Share one process between the programs of several models, since importing torch makes a new one slow to start."""
-    with closing(LearnerProcess(tmp_path_factory.mktemp("shared"))) as process, pytest.MonkeyPatch.context() as patch:
+    with closing(LearnerProcess()) as process, pytest.MonkeyPatch.context() as patch:
         shared = SimpleNamespace(ask=process.ask, close=lambda: None)
-        patch.setattr("gpt.course.learner.LearnerProcess", lambda folder: shared)
+        patch.setattr("gpt.course.learner.LearnerProcess", lambda: shared)
         yield
 
 
