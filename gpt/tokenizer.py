@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import codecs
 import gzip
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
@@ -13,9 +12,11 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
+import regex
 import tiktoken
 
-from gpt.checks import check_token_id
+from gpt.chat import ChatTemplate
+from gpt.checks import check_token_id, require
 from gpt.errors import GPTError
 
 END_OF_TEXT = "<|endoftext|>"
@@ -23,10 +24,9 @@ GPT2_VOCABULARY = Path(__file__).parent / "assets" / "gpt2" / "vocab.tiktoken.gz
 # Splits a text into words; BPE merges bytes only within a word. From GPT-2's encoder.py, in tiktoken's syntax.
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 SPACES = " \u00a0"  # text fields and phones write a no-break space for a space
-
-
-def no_chat_template() -> GPTError:
-    return GPTError("chat.none")
+ANSWER, MESSAGE = "#answer#", "#message#"  # placeholders, used to find a template's text around a message
+# A Unicode noncharacter that no text contains. In a message, it follows each character of a control token's name.
+MARK = "\ufdd0"
 
 
 class Vocabulary(ABC):
@@ -41,6 +41,7 @@ class Vocabulary(ABC):
         unknown_id: Id that replaces characters or words missing from the vocabulary, or None.
         strips_space: Whether encoding adds a space before a text and decoding removes it.
         spaces_each_part: Whether encoding also adds one after each control token.
+        chat: The chat template, or None.
     """
 
     n_vocab: int
@@ -51,6 +52,7 @@ class Vocabulary(ABC):
     unknown_id: int | None = None
     strips_space: bool = False
     spaces_each_part: bool = False
+    chat: ChatTemplate | None = None
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -71,8 +73,8 @@ class Vocabulary(ABC):
 
     @cached_property
     def _name(self) -> Any:
-        names = sorted(self.special_names, key=len, reverse=True)
-        return re.compile(f"({'|'.join(map(re.escape, names)) or '(?!)'})")
+        names = list(self.special_names)
+        return regex.compile(rf"(\L<names>)(?!{MARK})" if names else "((?!))", names=names)
 
     def encode_special(self, text: str, *, is_start: bool = True) -> list[int]:
         """Like `encode`, but names of control tokens in the text become control tokens.
@@ -94,8 +96,7 @@ class Vocabulary(ABC):
 
     @property
     def is_chat(self) -> bool:
-        """Whether the model has a chat template, which `encode_chat` needs."""
-        return False
+        return self.chat is not None
 
     def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """Return the token ids of a chat, up to the start of the assistant's reply.
@@ -107,7 +108,7 @@ class Vocabulary(ABC):
         Raises:
             ValueError: If there is no template, or the template rejects the messages or fails.
         """
-        raise no_chat_template()
+        return self.encode_special(self._render(messages))
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
         """Return the text that the template puts before and after a user's message. Control tokens appear by name.
@@ -119,11 +120,31 @@ class Vocabulary(ABC):
         Raises:
             ValueError: In the same cases as `encode_chat`.
         """
-        raise no_chat_template()
+        start, end = self._around_message(first=first)
+        ids = self.encode_special(start + MESSAGE + end, is_start=first)
+        before, found, after = text_with_names(self, ids, strips_space=first and self.strips_space).partition(MESSAGE)
+        return (before, after) if found else (start, end)
 
     def encode_message(self, text: str, *, first: bool = True) -> list[int]:
         """Return the token ids of a user's message, including its `chat_frame`."""
-        raise no_chat_template()
+        start, end = self._around_message(first=first)
+        return self.encode_special(start + self._marked(text) + end, is_start=first)
+
+    def _around_message(self, *, first: bool) -> tuple[str, str]:
+        """Return the text that the template writes before and after a message."""
+        before = [] if first else [{"role": "user", "content": "a"}, {"role": "assistant", "content": ANSWER}]
+        start, found, end = self._render([*before, {"role": "user", "content": MESSAGE}]).partition(MESSAGE)
+        require(found and (first or ANSWER in start), "chat.template", reason="no content")
+        return start.rpartition(ANSWER)[2], end
+
+    def _render(self, messages: Sequence[Mapping[str, str]]) -> str:
+        if self.chat is None:
+            raise GPTError("chat.none")
+        return self.chat.render([{k: self._marked(v) for k, v in message.items()} for message in messages])
+
+    def _marked(self, text: str) -> str:
+        """Mark the names of control tokens in a text, so that they are encoded as characters."""
+        return self._name.sub(lambda name: "".join(letter + MARK for letter in name[0]), text.replace(MARK, ""))
 
     def decode(self, ids: list[int]) -> str:
         """Return the text of token ids. Control tokens appear by name; undecodable bytes become U+FFFD."""
@@ -267,26 +288,20 @@ def plain_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str:
     return tokenizer.decode([token_id for token_id in ids if token_id not in tokenizer.special_ids])
 
 
-def prompt_text(tokenizer: Vocabulary, ids: Sequence[int], held: str = "") -> str | None:
-    """Return the typed text that becomes these ids and the white space held back, or None if there is no such text."""
-    if list(ids) == start_ids(tokenizer):
+def prompt_text(tokenizer: Vocabulary, ids: Sequence[int], held: str = "", *, follows: bool = False) -> str | None:
+    """Return the typed text that becomes these ids and the white space held back, or None if there is no such text.
+
+    follows: whether it follows another text.
+    """
+    ids = list(ids)
+    if not follows and ids == start_ids(tokenizer):
         return held
     try:
-        text = plain_text(tokenizer, ids)
-        is_same = prompt_ids(tokenizer, text) == list(ids) and hold_back(tokenizer, text + held) == (text, held)
-        return text + held if is_same else None
+        text = b"".join(map(tokenizer.token_bytes, ids)).decode() if follows else plain_text(tokenizer, ids)
+        again = tokenizer.encode_continuation(text) if follows else prompt_ids(tokenizer, text)
     except ValueError:  # the ids cannot be decoded, or the text cannot be encoded
         return None
-
-
-def continuation_text(tokenizer: Vocabulary, ids: Sequence[int], held: str = "") -> str | None:
-    """Like `prompt_text`, but for a text that follows another one."""
-    try:
-        text = b"".join(map(tokenizer.token_bytes, ids)).decode()
-        is_same = tokenizer.encode_continuation(text) == list(ids) and hold_back(tokenizer, text + held) == (text, held)
-        return text + held if is_same else None
-    except ValueError:  # the ids cannot be decoded, or the text cannot be encoded
-        return None
+    return text + held if again == ids and hold_back(tokenizer, text + held) == (text, held) else None
 
 
 def as_token_ids(ids: Any) -> list[int]:

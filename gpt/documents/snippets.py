@@ -18,7 +18,7 @@ from gpt.models.loading import LoadedModel
 from gpt.models.registry import given_options
 from gpt.models.sources import MODELS
 from gpt.sampling import SamplingParams
-from gpt.tokenizer import continuation_text, prompt_text
+from gpt.tokenizer import prompt_text
 
 
 def python_snippet(
@@ -97,7 +97,7 @@ def tokens_as_python(document: Generation, positions: range, *, prompt: bool = F
     """Return these tokens as a Python literal: a string if it encodes to the same ids, else a list of ids."""
     ids = document.ids[positions.start : positions.stop]
     held = document.held_after(positions.stop - 1)
-    text = (prompt_text if prompt else continuation_text)(document.tokenizer, ids, held)
+    text = prompt_text(document.tokenizer, ids, held, follows=not prompt)
     return repr(ids if text is None else text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +132,12 @@ class Checkpoint:
         later = [name for name, part in parts.items() if matrices and part[0].dim() == 2]
         for name in later:
             like = torch.empty(concatenated_shape(parts[name]), dtype=matrices, device="meta")
-            state[name] = Deferred(Rows(self, name, like.dtype), like)
+            state[name] = Deferred(partial(self._read_rows, name), like)
             del parts[name]
         return state | {name: self.weight(name, dtype) for name in parts}
+
+    def _read_rows(self, name: str, dtype: torch.dtype, rows: range) -> Tensor:
+        return self.weight(name, dtype, slice(rows.start, rows.stop))
 
     def _stored(self, name: str, dtype: torch.dtype = torch.float32, rows: slice = ALL) -> Tensor:
         """Return a weight, or some rows of it. It is memory-mapped if it is stored in one part and needs no offset."""
@@ -158,23 +162,6 @@ class Checkpoint:
             if not some.sum(dtype=torch.float32).isfinite() and not some.isfinite().all():
                 raise GPTError("checkpoint.weights_not_finite", name=name)
         return weight
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Reads a checkpoint's weight, or some rows of it, in a data type."""
-
-    checkpoint: Checkpoint
-    name: str
-    dtype: torch.dtype
-    start: int = 0
-    stop: int | None = None
-
-    def __call__(self, dtype: torch.dtype) -> Tensor:
-        return self.checkpoint.weight(self.name, self.dtype, slice(self.start, self.stop))
-
-    def of_rows(self, start: int, stop: int) -> Rows:
-        return replace(self, start=start, stop=stop)
 
 
 # Readers of single formats. The last one reads everything else.

@@ -47,7 +47,6 @@ NO_WEIGHTS = re.compile(
 )
 MAX_MODULE_DEPTH = 20
 StateDict = dict[str, Tensor]
-ROWS = torch.ops.aten.slice.Tensor
 # Files of other programs that are not read: {file names: (format, command that converts it)}. The first fit applies.
 FLAX = "transformers 4: from_pretrained(folder, from_flax=True).save_pretrained(new)"
 KERAS = "keras_hub: model.export_to_transformers(new)"
@@ -123,66 +122,70 @@ class Deferred(Tensor):
     Views of it are deferred as well; any other operation reads it. `numbers_of` reads several at a time. Can be a
     parameter of a module.
 
-    read: Returns the numbers. May return them in the given data type if that saves memory. If it has a method
-        `of_rows(start, stop)`, which returns a function that reads these rows, slices of rows read nothing else.
-    like: A tensor on the meta device with the shape and the data type of what `read` returns.
-    view_of: Returns this tensor, given the whole one; for views.
+    read: Returns some rows of the whole tensor, in the given data type if that saves memory.
+    like: A tensor on the meta device with this tensor's shape and the data type of what `read` returns.
+    rows: The rows to read; by default, all of them.
+    view_of: Returns this tensor, given these rows; for views.
     """
 
-    read: Callable[[torch.dtype], Tensor]
+    read: Callable[[torch.dtype, range], Tensor]
     like: Tensor
+    rows: range
     view_of: Callable[[Tensor], Tensor]
     _is_param = True  # makes isinstance(weight, nn.Parameter) true
 
     @staticmethod
     def __new__(
-        cls, read: Callable[[torch.dtype], Tensor], like: Tensor, view_of: Callable[[Tensor], Tensor] = unchanged
+        cls,
+        read: Callable[[torch.dtype, range], Tensor],
+        like: Tensor,
+        rows: range | None = None,
+        view_of: Callable[[Tensor], Tensor] = unchanged,
     ) -> Deferred:
         deferred: Deferred = Tensor._make_wrapper_subclass(cls, like.shape, like.stride(), dtype=like.dtype)
         deferred.read, deferred.like, deferred.view_of = read, like, view_of
+        deferred.rows = range(len(like)) if rows is None else rows
         return deferred
 
     def split(self, size: int, dim: int = 0) -> Iterator[Tensor]:  # type: ignore[override]
-        """Read the rows, `size` at a time. Each part is read alone if `read` can do that, else all at once."""
-        if self.view_of is not unchanged or not hasattr(self.read, "of_rows"):
-            yield from numbers_of([self], self.dtype)[0].split(size, dim)
-        else:
-            for start in range(0, len(self), size):
-                yield numbers_of([self[start : start + size]], self.dtype)[0]
+        """Read the rows, `size` at a time."""
+        for start in range(0, len(self), size):
+            yield numbers_of([self[start : start + size]], self.dtype)[0]
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """Run an operation on the numbers, or later if it returns only views."""
         if not func.is_view:
-            given, named = tree_map_only(Deferred, lambda each: numbers_of([each])[0], (args, kwargs or {}))
+            given, named = tree_map_only(Deferred, lambda each: numbers_of([each], each.dtype)[0], (args, kwargs or {}))
             return func(*given, **named)
         source, *rest = args
         if func is torch.ops.aten.detach.default:
             return source
         views = func(source.like, *rest, **(kwargs or {}))
-        if func is ROWS and source.view_of is unchanged and hasattr(source.read, "of_rows"):
-            dim, start, stop, step = rest + [0, None, None, None][len(rest) :]
-            start, stop, step = slice(start, stop, step).indices(len(source.like))
-            if dim == 0 and step == 1:
-                return Deferred(source.read.of_rows(start, stop), views)
+        if func is torch.ops.aten.slice.Tensor and source.view_of is unchanged and rest[0] == 0:
+            return Deferred(source.read, views, source.rows[slice(*rest[1:])])
 
-        def view_of(whole: Tensor) -> Any:
-            return func(source.view_of(whole), *rest, **(kwargs or {}))
+        def view_of(rows: Tensor) -> Any:
+            return func(source.view_of(rows), *rest, **(kwargs or {}))
 
         if isinstance(views, Tensor):
-            return Deferred(source.read, views, view_of)
-        return [Deferred(source.read, view, lambda whole, i=i: view_of(whole)[i]) for i, view in enumerate(views)]  # type: ignore[misc]
+            return Deferred(source.read, views, source.rows, view_of)
+        return [
+            Deferred(source.read, view, source.rows, lambda rows, i=i: view_of(rows)[i])  # type: ignore[misc]
+            for i, view in enumerate(views)
+        ]
 
 
 def numbers_of(parts: Sequence[Tensor], dtype: torch.dtype = torch.float32) -> list[Tensor]:
-    """Return tensors with those that are `Deferred` read. Views of the same tensor read it once."""
-    read: dict[Callable[[torch.dtype], Tensor], Tensor] = {}
+    """Return tensors with those that are `Deferred` read. Views of the same rows read them once."""
+    read: dict[object, Tensor] = {}
     found = []
     for part in parts:
         if isinstance(part, Deferred):
-            if part.read not in read:
-                read[part.read] = part.read(dtype)
-            part = part.view_of(read[part.read])
+            rows = part.read, part.rows
+            if rows not in read:
+                read[rows] = part.read(dtype, part.rows)
+            part = part.view_of(read[rows])
         found.append(part)
     return found
 

@@ -9,8 +9,10 @@ import math
 import mmap
 import re
 import struct
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +101,6 @@ MAGIC, VERSIONS, ALIGNMENT = b"GGUF", (2, 3), 32
 FORMATS = {"UINT8": "B", "INT8": "b", "UINT16": "H", "INT16": "h", "UINT32": "I", "INT32": "i", "FLOAT32": "f"}
 FORMATS |= {"BOOL": "?", "UINT64": "Q", "INT64": "q", "FLOAT64": "d"}
 SCALARS = {GGUFValueType[name].value: letter for name, letter in FORMATS.items()}
-STRING = GGUFValueType.STRING.value
 PLAIN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
 Q8_0, Q8_0_BYTES = GGMLQuantizationType.Q8_0, 34  # a block is a float16 scale and 32 integers
 CHUNK = 2**18  # numbers that are dequantised at a time
@@ -107,14 +108,14 @@ CHUNK = 2**18  # numbers that are dequantised at a time
 
 def parts_of(path: Path) -> list[Path]:
     """Return the GGUF file at a path or in a folder, all its parts if it is split, or [] if there is another format."""
+    found = [] if (path / CONFIG).is_file() else sorted(each for each in path.glob("*.gguf") if each.is_file())
     if path.is_file():
         with path.open("rb") as file:
-            return split_parts(path) if file.read(4) == MAGIC else []
-    found = sorted(each for each in path.glob("*.gguf") if each.is_file())
-    if not found or (path / CONFIG).is_file():
-        return []
-    parts = split_parts(found[0])
-    if found != parts:
+            found = [path] if file.read(len(MAGIC)) == MAGIC else []
+    parts = [found[0].with_name(name) for name in part_names(found[0].name)] if found else []
+    if missing := [part.name for part in parts if not part.is_file()]:
+        raise GPTError("gguf.parts", file=found[0].name, n=len(parts), missing=missing[0])
+    if path.is_dir() and found != parts:
         raise several_files(found)
     return parts
 
@@ -126,18 +127,11 @@ def part_names(name: str) -> list[str]:
     return [f"{name[: number.start()]}-{n:05}-of-{number[1]}.gguf" for n in range(1, int(number[1]) + 1)]
 
 
-def split_parts(path: Path) -> list[Path]:
-    parts = [path.with_name(name) for name in part_names(path.name)]
-    if missing := [part.name for part in parts if not part.is_file()]:
-        raise GPTError("gguf.parts", file=path.name, n=len(parts), missing=missing[0])
-    return parts
-
-
 def read(parts: list[Path], hints: Hints) -> Contents:
-    file = read_gguf(parts)
+    file = GGUFFile(parts)
     tensors = dict(file.tensors)
     factors = next((tensors.pop(name) for name in ROPE_FACTORS if name in tensors), None)
-    config = read_config(file, factors, tensors.pop(LONG_FACTORS, factors))
+    config = read_config(file.metadata, tensors, factors, tensors.pop(LONG_FACTORS, factors))
     family = gguf_family(FAMILIES[config["model_type"]], tensors, file.metadata["general.architecture"])
 
     def vocabulary(n_vocab: int) -> Vocabulary:
@@ -145,19 +139,24 @@ def read(parts: list[Path], hints: Hints) -> Contents:
             lambda: gguf_tokenizer(file.metadata, n_vocab, parts[0].name) or PlainIds(n_vocab), n_vocab
         )
 
-    main = max(file.kinds, key=lambda kind: file.kinds[kind], default="F32")
+    main = max(file.kinds, key=file.kinds.__getitem__, default="F32")
     return Contents(tensors, vocabulary, config, family=family, folder=parts[0].parent, stored_as=main)
 
 
-def read_config(file: GGUFFile, factors: Tensor | None, long_factors: Tensor | None = None) -> dict[str, Any]:
+def read_config(
+    metadata: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    factors: Tensor | None,
+    long_factors: Tensor | None = None,
+) -> dict[str, Any]:
     """Return the options in the metadata as a config.json of transformers. The weights determine sizes and biases.
 
     factors, long_factors: divisors of the rotary frequencies, the latter in texts beyond the original context.
     """
-    name = str(file.metadata.get("general.architecture"))
+    name = str(metadata.get("general.architecture"))
     if name not in ARCHITECTURES:
         raise GPTError("gguf.architecture", name=name, known=", ".join(ARCHITECTURES))
-    values = {key.partition(".")[2]: value for key, value in file.metadata.items() if key.startswith(f"{name}.")}
+    values = {key.partition(".")[2]: value for key, value in metadata.items() if key.startswith(f"{name}.")}
     for key in {key for _, key in KEYS} & values.keys():
         if isinstance(value := values[key], list) and value.count(value[0]) == len(value):
             values[key] = value[0]  # one for each layer
@@ -172,13 +171,13 @@ def read_config(file: GGUFFile, factors: Tensor | None, long_factors: Tensor | N
     stated = {ours: values[key] for ours, key in KEYS if key in values}
     stated = {"n_kv_head": stated.get("n_head"), "head_dim": None} | stated
     config |= {theirs[ours]: value for ours, value in stated.items() if ours in theirs}
-    widths = {name: tensor.shape for name, tensor in file.tensors.items() if tensor.dim() == 2}
+    widths = {name: tensor.shape for name, tensor in tensors.items() if tensor.dim() == 2}
     config[theirs["vocab_size"]] = widths.get("token_embd.weight", (None,))[0]
     config[theirs["n_ff"]] = widths.get("blk.0.ffn_down.weight", (None, None))[1]
-    config[theirs["tie_weights"]] = "output.weight" not in file.tensors
+    config[theirs["tie_weights"]] = "output.weight" not in tensors
     for ours, parts in BIASES.items():
         if ours in theirs:
-            config[theirs[ours]] = any(f"blk.0.{part}.bias" in file.tensors for part in parts)
+            config[theirs[ours]] = any(f"blk.0.{part}.bias" in tensors for part in parts)
     return config | read_rope(family, values, factors, long_factors) | read_window(family, values)
 
 
@@ -274,42 +273,27 @@ def gguf_family(family: Layout, named: Mapping[str, Tensor], architecture: str) 
     )
 
 
-@dataclass(frozen=True, eq=False)
-class QuantizedRows:
-    """The rows of a matrix as stored: (rows, bytes of a row). The numbers of a row are in blocks of their own."""
+def read_rows(
+    stored: Tensor, kind: GGMLQuantizationType, shape: tuple[int, ...], dtype: torch.dtype, rows: range
+) -> Tensor:
+    """Return these rows, or blocks of rows, of a matrix of this shape in a data type, dequantised a few at a time.
 
-    stored: Tensor
-    kind: GGMLQuantizationType
-    shape: tuple[int, ...]
-
-    def __call__(self, dtype: torch.dtype) -> Tensor:
-        """Return the matrix in a data type, dequantised a few rows at a time."""
-        found = torch.empty(self.shape, dtype=dtype)
-        n_rows = max(1, CHUNK // self.shape[-1])
-        for rows, out in zip(self.stored.split(n_rows), found.view(-1, self.shape[-1]).split(n_rows), strict=True):
-            if self.kind == Q8_0:
-                blocks = rows.reshape(-1, Q8_0_BYTES)
-                numbers = blocks.view(torch.int8)[:, 2:].contiguous().float()
-                numbers *= blocks[:, :2].contiguous().view(torch.float16).float()
-            else:
-                numbers = torch.from_numpy(dequantize(rows.numpy(), self.kind))
-            out.copy_(numbers.view_as(out))
-        release_file_pages([self.stored])
-        return found
-
-    def of_rows(self, start: int, stop: int) -> QuantizedRows:
-        """Return these rows, or blocks of rows, along the first axis."""
-        n = len(self.stored) // self.shape[0]
-        return QuantizedRows(self.stored[start * n : stop * n], self.kind, (stop - start, *self.shape[1:]))
-
-
-@dataclass(frozen=True, eq=False)
-class GGUFFile:
-    """The contents of a GGUF file. kinds: {name of a quantisation type, or of a data type: numbers stored in it}."""
-
-    metadata: dict[str, Any]
-    tensors: dict[str, Tensor]
-    kinds: dict[str, int]
+    stored: The rows of the matrix, (rows, bytes of a row). The numbers of each are in blocks of their own.
+    """
+    n = len(stored) // shape[0]
+    stored = stored[rows.start * n : rows.stop * n]
+    found = torch.empty(len(rows), *shape[1:], dtype=dtype)
+    n_rows = max(1, CHUNK // shape[-1])
+    for some, out in zip(stored.split(n_rows), found.view(-1, shape[-1]).split(n_rows), strict=True):
+        if kind == Q8_0:
+            blocks = some.reshape(-1, Q8_0_BYTES)
+            numbers = blocks.view(torch.int8)[:, 2:].contiguous().float()
+            numbers *= blocks[:, :2].contiguous().view(torch.float16).float()
+        else:
+            numbers = torch.from_numpy(dequantize(some.numpy(), kind))
+        out.copy_(numbers.view_as(out))
+    release_file_pages([stored])
+    return found
 
 
 def bits_of(kind: str) -> int:
@@ -317,96 +301,81 @@ def bits_of(kind: str) -> int:
     return int(match[0]) if (match := re.search(r"\d+", kind)) else 32
 
 
-def read_gguf(paths: Sequence[Path]) -> GGUFFile:
-    """Read a GGUF file, or the parts of one; the first contains the metadata."""
-    whole = GGUFFile({}, {}, {})
-    for path in paths:
-        part = readable(path, lambda path=path: read_part(path))  # type: ignore[misc]
-        whole.metadata.update(part.metadata if path == paths[0] else {})
-        whole.tensors.update(part.tensors)
-        whole.kinds.update({kind: n + whole.kinds.get(kind, 0) for kind, n in part.kinds.items()})
-    return whole
+class GGUFFile:
+    """The contents of a GGUF file, or of the parts of one, of which the first contains the metadata.
 
+    kinds: {name of a quantisation type, or of a data type: numbers stored in it}.
+    """
 
-def read_part(path: Path) -> GGUFFile:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return Header(path, data).read()
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.metadata: dict[str, Any] = {}
+        self.tensors: dict[str, Tensor] = {}
+        self.kinds: Counter[str] = Counter()
+        for path in paths:
+            metadata = readable(path, partial(self._read, path))
+            self.metadata = self.metadata or metadata
 
-
-class Header:
-    """Reads the header of a GGUF file from its start to its end."""
-
-    def __init__(self, path: Path, data: mmap.mmap) -> None:
-        self.path, self.data, self.at = path, data, 4
-
-    def read(self) -> GGUFFile:
-        version = self.number("I")
-        if version not in VERSIONS:
-            raise GPTError("gguf.version", file=self.path.name, version=version)
-        n_tensors, n_values = self.number("Q"), self.number("Q")
-        metadata = {}
-        for _ in range(n_values):
-            name = self.text()
-            metadata[name] = self.value(self.number("I"))
-        infos = [self.tensor_info() for _ in range(n_tensors)]
-        alignment = metadata.get("general.alignment", ALIGNMENT)
-        start = -(-self.at // alignment) * alignment
-        whole, tensors = map_file(self.path), dict[str, Tensor]()
-        kinds: dict[str, int] = {}
+    def _read(self, path: Path) -> dict[str, Any]:
+        """Add the tensors in a file, and return its metadata."""
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            data.seek(len(MAGIC))
+            version, n_tensors, n_values = read_numbers(data, "IQQ")
+            require(version in VERSIONS, "gguf.version", file=path.name, version=version)
+            metadata = {read_string(data): read_value(data, *read_numbers(data, "I")) for _ in range(n_values)}
+            infos = [tensor_info(data) for _ in range(n_tensors)]
+            alignment = metadata.get("general.alignment", ALIGNMENT)
+            start = -(-data.tell() // alignment) * alignment
+        whole = map_file(path)
         for name, shape, kind, offset in infos:
-            tensors[name] = self.tensor(whole, name, shape, kind, start + offset)
-            kinds[kind.name] = kinds.get(kind.name, 0) + (math.prod(shape) if len(shape) > 1 else 0)
-        return GGUFFile(metadata, tensors, kinds)
+            try:
+                self.tensors[name] = stored_tensor(whole, start + offset, shape, GGMLQuantizationType(kind))
+            except (NotImplementedError, KeyError):
+                raise GPTError("gguf.type", file=path.name, name=name, kind=kind) from None
+            self.kinds[GGMLQuantizationType(kind).name] += math.prod(shape) if len(shape) > 1 else 0
+        return metadata
 
-    def number(self, letter: str) -> Any:
-        found = struct.unpack_from(f"<{letter}", self.data, self.at)[0]
-        self.at += struct.calcsize(f"<{letter}")
-        return found
 
-    def text(self) -> str:
-        n_bytes = self.number("Q")
-        self.at += n_bytes
-        return self.data[self.at - n_bytes : self.at].decode(errors="surrogateescape")
+def read_numbers(data: mmap.mmap, form: str) -> tuple[Any, ...]:
+    return struct.unpack(f"<{form}", data.read(struct.calcsize(f"<{form}")))
 
-    def value(self, kind: int) -> Any:
-        if kind == STRING:
-            return self.text()
-        if kind in SCALARS:
-            found = self.number(SCALARS[kind])
-            return shortest(found) if SCALARS[kind] == "f" else found
-        kind, n = self.number("I"), self.number("Q")  # of an array
-        if kind == STRING:
-            return [self.text() for _ in range(n)]
-        form, start = f"<{n}{SCALARS[kind]}", self.at
-        self.at += struct.calcsize(form)
-        return list(struct.unpack_from(form, self.data, start))
 
-    def tensor_info(self) -> tuple[str, tuple[int, ...], GGMLQuantizationType, int]:
-        """Return the name, the shape, the type and the offset of the next tensor. Stored sizes are in reverse."""
-        name = self.text()
-        shape = tuple(self.number("Q") for _ in range(self.number("I")))[::-1]
-        kind, offset = self.number("I"), self.number("Q")
-        if kind not in GGMLQuantizationType._value2member_map_:
-            raise GPTError("gguf.type", file=self.path.name, name=name, kind=kind)
-        return name, shape, GGMLQuantizationType(kind), offset
+def read_string(data: mmap.mmap) -> str:
+    return data.read(*read_numbers(data, "Q")).decode(errors="surrogateescape")
 
-    def tensor(
-        self, whole: torch.UntypedStorage, name: str, shape: tuple[int, ...], kind: GGMLQuantizationType, start: int
-    ) -> Tensor:
-        n_block, n_bytes = GGML_QUANT_SIZES[kind]
-        n_row = shape[-1] // n_block * n_bytes
-        size = math.prod(shape[:-1]) * n_row
-        if start + size > len(self.data):
-            raise Damaged(name)
-        stored = torch.empty(0, dtype=torch.uint8).set_(whole[start : start + size])
-        if kind.name in PLAIN:
-            return stored.view(PLAIN[kind.name]).view(shape)
-        rows = QuantizedRows(stored.view(-1, n_row), kind, shape)
-        try:
-            dequantize(rows.stored[:1].numpy(), kind)
-        except NotImplementedError:
-            raise GPTError("gguf.type", file=self.path.name, name=name, kind=kind.name) from None
-        return Deferred(rows, torch.empty(shape, device="meta"))
+
+def read_value(data: mmap.mmap, kind: int) -> Any:
+    if kind == GGUFValueType.STRING:
+        return read_string(data)
+    if kind != GGUFValueType.ARRAY:
+        found = read_numbers(data, SCALARS[kind])[0]
+        return shortest(found) if SCALARS[kind] == "f" else found
+    kind, n = read_numbers(data, "IQ")
+    if kind == GGUFValueType.STRING:
+        return [read_string(data) for _ in range(n)]
+    return list(read_numbers(data, f"{n}{SCALARS[kind]}"))
+
+
+def tensor_info(data: mmap.mmap) -> tuple[str, tuple[int, ...], int, int]:
+    """Return the name, the shape, the type and the offset of the next tensor. Stored sizes are in reverse."""
+    name, n_sizes = read_string(data), read_numbers(data, "I")[0]
+    *sizes, kind, offset = read_numbers(data, f"{n_sizes}QIQ")
+    return name, tuple(reversed(sizes)), kind, offset
+
+
+def stored_tensor(
+    whole: torch.UntypedStorage, start: int, shape: tuple[int, ...], kind: GGMLQuantizationType
+) -> Tensor:
+    n_block, n_bytes = GGML_QUANT_SIZES[kind]
+    n_row = shape[-1] // n_block * n_bytes
+    stop = start + math.prod(shape[:-1]) * n_row
+    if stop > whole.nbytes():
+        raise Damaged(f"{whole.nbytes():,} < {stop:,}")
+    stored = torch.empty(0, dtype=torch.uint8).set_(whole[start:stop])
+    if kind.name in PLAIN:
+        return stored.view(PLAIN[kind.name]).view(shape)
+    rows = stored.view(-1, n_row)
+    dequantize(rows[:1].numpy(), kind)  # raises NotImplementedError
+    return Deferred(partial(read_rows, rows, kind, shape), torch.empty(shape, device="meta"))
 
 
 def shortest(value: float) -> float:

@@ -14,7 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpt.chat import ChatTemplate
 from gpt.checks import require
+from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.files import (
@@ -26,17 +28,15 @@ from gpt.models.checkpoints.files import (
     open_weights,
     read_vocabulary,
 )
-from gpt.models.checkpoints.hugging_face_tokenizer import ChatTemplate, TokenizerSettings, library_vocabulary
+from gpt.models.checkpoints.hugging_face_tokenizer import library_errors, library_split, library_vocabulary
 from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.tokenizer_formats import (
-    QWEN_SPLIT,
     byte_level_json,
     letters_and_merges,
-    put_around_texts,
     read_merges,
 )
-from gpt.models.checkpoints.translate import strip_wrappers
-from gpt.models.checkpoints.untrusted import Record, existing, map_file, read_json, read_pickle, readable
+from gpt.models.checkpoints.translate import expected_shapes, strip_wrappers
+from gpt.models.checkpoints.untrusted import existing, map_file, read_json, read_pickle, readable
 from gpt.models.checkpoints.vocabularies import PlainIds, gpt2_or_ids
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
@@ -59,9 +59,9 @@ def base_of(adapter: Path, base: Path | str | None) -> Path | str:
 
     That is a path, a folder of this name next to the adapter's, or a name. Raises ValueError if it states none.
     """
-    folder = adapter if adapter.is_dir() else adapter.parent
     if base is not None:
         return base
+    folder = adapter if adapter.is_dir() else adapter.parent
     if (folder / "config.json").is_file():
         return folder
     options = read_json(folder / ADAPTER_CONFIG, dict)
@@ -78,12 +78,8 @@ class Adapted:
     weight: Tensor
     change: Callable[[Tensor], Tensor]
 
-    def __call__(self, dtype: torch.dtype) -> Tensor:
-        return self.change(numbers_of([self.weight])[0].float())
-
-
-def adapted(weight: Tensor, change: Callable[[Tensor], Tensor]) -> Deferred:
-    return Deferred(Adapted(weight, change), torch.empty(weight.shape, device="meta"))
+    def __call__(self, dtype: torch.dtype, rows: range) -> Tensor:
+        return self.change(numbers_of([self.weight])[0].float())[rows.start : rows.stop]
 
 
 def merged(base: Contents, adapter: Path, strength: float = 1.0) -> Contents:
@@ -94,33 +90,42 @@ def merged(base: Contents, adapter: Path, strength: float = 1.0) -> Contents:
     """
     folder = adapter if adapter.is_dir() else adapter.parent
     options = read_json(folder / ADAPTER_CONFIG, dict)
-    check_kind(options)
-    file = existing(
-        next((folder / name for name in ADAPTER_WEIGHTS if (folder / name).is_file()), folder / ADAPTER_WEIGHTS[0])
-    )
-    stored, _ = open_weights(file)
-    own = base.config is not None and "tie_weights" in base.config
+    kind = str(options.get("peft_type") or options.get("fine_tune_type")).upper()
+    more = [name for name in ("use_dora", "use_qalora", "alora_invocation_tokens") if options.get(name)]
+    more += [key for key in options.get("alpha_pattern") or {} if not re.fullmatch(r"[\w.]+", key)]
+    require(kind == "LORA" and not more, "adapter.kind", kind=", ".join([kind, *more]))
+    files = [folder / name for name in ADAPTER_WEIGHTS]
+    file = existing(next(filter(Path.is_file, files), files[0]))
     names = {bare(name): name for name in base.tensors}
     tensors, parts = dict(base.tensors), dict[str, dict[str, Tensor]]()
     config = {} if base.config is None else dict(base.config)
-    for name, tensor in stored.items():
+    own = "tie_weights" in config
+
+    def adapt(name: str, change: Callable[[Tensor], Tensor]) -> None:
+        tensors[name] = Deferred(Adapted(tensors[name], change), torch.empty(tensors[name].shape, device="meta"))
+
+    for name, tensor in open_weights(file)[0].items():
         module = name.removeprefix("base_model.model.").replace(".base_layer.", ".")
         if match := PART.fullmatch(module):
             parts.setdefault(match[1], {})[match[3].upper()] = tensor.t() if match[3].islower() else tensor  # in MLX
-        else:  # a weight that was trained as a whole, or a bias
-            name = base_name(bare(module), names, tensors, config)
-            fits = name in tensors and tensors[name].shape == tensor.shape
-            require(fits or strength == 1, "adapter.misfit", file=file.name, name=module)
-            change = partial(torch.lerp, end=tensor.float(), weight=strength)
-            tensors[name] = adapted(tensors[name], change) if fits else tensor
+            continue
+        name = base_name(bare(module), names, tensors, config)  # trained as a whole, or a bias
+        if name in tensors and tensors[name].shape == tensor.shape:
+            adapt(name, partial(torch.lerp, end=tensor.float(), weight=strength))
+        else:
+            require(strength == 1, "adapter.misfit", file=file.name, name=module)
+            tensors[name] = tensor
     for module, pair in parts.items():
-        require(pair.keys() == {"A", "B"}, "adapter.misfit", file=file.name, name=module)
         name = base_name(f"{bare(module)}.weight", names, tensors, config)
-        require(name in tensors, "adapter.misfit", file=file.name, name=module)
+        require(pair.keys() == {"A", "B"} and name in tensors, "adapter.misfit", file=file.name, name=module)
         in_first = bool(options.get("fan_in_fan_out")) and not own and not module.endswith((*EMBEDDINGS, *HEADS))
-        turned = in_first or module.endswith(EMBEDDINGS)
-        scale = strength * scale_of(module, pair["A"], options)
-        tensors[name] = added(tensors[name], pair["A"], pair["B"], scale, turned, file)
+        A, B = pair["A"], pair["B"]
+        left, right = (A.t(), B.t()) if in_first or module.endswith(EMBEDDINGS) else (B, A)  # stored as (in, out)
+        shapes = (*tensors[name].shape,), (*left.shape[:1], *right.shape[1:])
+        if A.dim() != 2 or B.dim() != 2 or A.shape[0] != B.shape[1] or shapes[0] != shapes[1]:
+            raise GPTError("adapter.misfit", file=file.name, name=" / ".join(map(str, shapes)))
+        scale = strength * scale_of(module, A, options)
+        adapt(name, partial(torch.addmm, mat1=left.float(), mat2=right.float(), alpha=scale))
     return replace(base, tensors=tensors, config=config or None, folder=folder)
 
 
@@ -137,23 +142,16 @@ def base_name(name: str, names: Mapping[str, str], tensors: dict[str, Tensor], c
     module = name.removesuffix(".weight")
     if not module.endswith((*EMBEDDINGS, *HEADS)):
         return names.get(name, name)
-    embedding = next((names[each] for each in names if each.removesuffix(".weight").endswith(EMBEDDINGS)), None)
-    head = next((names[each] for each in names if each.removesuffix(".weight").endswith(HEADS)), "lm_head.weight")
-    if embedding is not None:
+    embedding, head = (
+        next((names[each] for each in names if each.removesuffix(".weight").endswith(ends)), default)
+        for ends, default in ((EMBEDDINGS, ""), (HEADS, "lm_head.weight"))
+    )
+    if embedding:
         tensors.setdefault(head, tensors[embedding])
     for option in TIED:
         if option in config or (option == TIED[0] and "model_type" in config):
             config[option] = False
-    return embedding if module.endswith(EMBEDDINGS) and embedding is not None else head
-
-
-def check_kind(options: Mapping[str, Any]) -> None:
-    """Raise ValueError for an adapter other than plain LoRA."""
-    kind = str(options.get("peft_type") or options.get("fine_tune_type")).upper()
-    more = [name for name in ("use_dora", "use_qalora", "alora_invocation_tokens") if options.get(name)]
-    more += [key for key in options.get("alpha_pattern") or {} if not re.fullmatch(r"[\w.]+", key)]
-    if kind != "LORA" or more:
-        raise GPTError("adapter.kind", kind=", ".join([kind, *more]))
+    return embedding if module.endswith(EMBEDDINGS) and embedding else head
 
 
 def scale_of(module: str, A: Tensor, options: Mapping[str, Any]) -> float:
@@ -161,19 +159,9 @@ def scale_of(module: str, A: Tensor, options: Mapping[str, Any]) -> float:
     if isinstance(mlx := options.get("lora_parameters"), dict):
         return float(mlx["scale"])
     patterns = options.get("alpha_pattern") or {}
-    alpha = next(
-        (alpha for key, alpha in patterns.items() if f".{module}".endswith(f".{key}")), options.get("lora_alpha", 8)
-    )
+    stated = (alpha for key, alpha in patterns.items() if f".{module}".endswith(f".{key}"))
+    alpha = next(stated, options.get("lora_alpha", 8))
     return alpha / (math.sqrt(len(A)) if options.get("use_rslora") else len(A))
-
-
-def added(weight: Tensor, A: Tensor, B: Tensor, scale: float, turned: bool, file: Path) -> Tensor:
-    """Return weight + scale * B A, computed when it is needed. turned: whether the weight is stored as (in, out)."""
-    shape = (A.shape[1], B.shape[0]) if turned else (B.shape[0], A.shape[1])
-    if A.dim() != 2 or B.dim() != 2 or A.shape[0] != B.shape[1] or tuple(weight.shape) != shape:
-        raise GPTError("adapter.misfit", file=file.name, name=f"{tuple(weight.shape)} / {shape}")
-    left, right = (A.t(), B.t()) if turned else (B, A)
-    return adapted(weight, lambda weight: weight.addmm(left.float(), right.float(), alpha=scale))
 
 
 MODEL, TOKENIZER = re.compile(r"model_(\d+)\.pt"), "tokenizer.pkl"
@@ -226,37 +214,42 @@ def nanochat_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     path = next((folder / each / TOKENIZER for each in FOLDERS if (folder / each / TOKENIZER).is_file()), None)
     if path is None:
         return PlainIds(n_vocab)
-    saved = read_pickle(path)
-    parts = saved if isinstance(saved, Record) else {}
-    ranks, special, pattern = (parts.get(name) for name in ("mergeable_ranks", "special_tokens", "pat_str"))
-    if not isinstance(ranks, dict) or not isinstance(special, dict) or not all(type(each) is bytes for each in ranks):
-        raise GPTError("file.damaged", file=path.name, reason="mergeable_ranks, special_tokens")
-    content = byte_level_json(*letters_and_merges(ranks), splits=[QWEN_SPLIT | {"pattern": {"Regex": pattern}}])
-    put_around_texts(content, special, START, None)
-    chat = ChatTemplate(TEMPLATE) if END in special else None
-    ends = tuple(special[name] for name in (END, START) if name in special)
-    more = [{"id": token_id, "content": name, "special": True} for name, token_id in special.items()]
-    settings = TokenizerSettings({"bos_token": START}, ends, chat)
-    return library_vocabulary(content, n_vocab, TOKENIZER, settings, more)
+    saved: Any = read_pickle(path)
+    with library_errors(path.name):
+        special = saved["special_tokens"]
+        pair = letters_and_merges(saved["mergeable_ranks"])
+        return library_vocabulary(
+            byte_level_json(*pair, splits=[library_split(saved["pat_str"])]),
+            n_vocab,
+            TOKENIZER,
+            tokens={"bos_token": START},
+            end_ids=[special[name] for name in (END, START) if name in special],
+            chat=ChatTemplate(TEMPLATE) if END in special else None,
+            more=[{"id": token_id, "content": name, "special": True} for name, token_id in special.items()],
+            around=(START, ""),
+        )
 
 
 NANOCHAT = Reader(find_model, read_nanochat, {"nanochat (2025-10)": "`model_*.pt` next to `meta_*.json`"})
 
 
 OPTIONS, VOCAB, MERGES = "hparams.json", "encoder.json", "vocab.bpe"
-LEAVES = {"w": "weight", "g": "weight", "b": "bias"}
 
 
 def openai_shapes(options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of GPT-2's weights by the names that they have in TensorFlow."""
-    C = options["n_embd"]
-    matrices = {"attn/c_attn": (C, 3 * C), "attn/c_proj": (C, C), "mlp/c_fc": (C, 4 * C), "mlp/c_proj": (4 * C, C)}
-    block: dict[str, tuple[int, ...]] = {f"{name}/w": shape for name, shape in matrices.items()}
-    block |= {f"{name}/b": shape[1:] for name, shape in matrices.items()}
-    block |= {f"{norm}/{leaf}": (C,) for norm in ("ln_1", "ln_2") for leaf in "bg"}
-    shapes = {f"h{n}/{name}": shape for n in range(options["n_layer"]) for name, shape in block.items()}
-    shapes |= {"wte": (options["n_vocab"], C), "wpe": (options["n_ctx"], C), "ln_f/b": (C,), "ln_f/g": (C,)}
-    return shapes
+    """Return the shapes of GPT-2's weights, in the order of their names in TensorFlow."""
+    config = GPTConfig(options["n_vocab"], options["n_ctx"], options["n_layer"], options["n_head"], options["n_embd"])
+    shapes = {
+        name: shape[::-1] if name.startswith("h.") else shape  # stored as (in, out)
+        for name, shape in expected_shapes(config).items()
+    }
+
+    def stored_name(name: str) -> str:  # "h.0.ln_1.weight" becomes "h0/ln_1/g"
+        module, _, leaf = re.sub(r"^h\.", "h", name).rpartition(".")
+        ends = {"bias": "/b", "weight": "" if module in ("wte", "wpe") else "/g" if "ln_" in module else "/w"}
+        return module.replace(".", "/") + ends[leaf]
+
+    return {name: shapes[name] for name in sorted(shapes, key=stored_name)}
 
 
 def find_index(path: Path) -> list[Path]:
@@ -272,13 +265,7 @@ def read_openai(files: list[Path], hints: Hints) -> Contents:
     """
     folder, data = files[0].parent, files[0].with_suffix(".data-00000-of-00001")
     options = read_json(folder / OPTIONS, dict)
-    stored = split_file(
-        existing(data), readable(folder / OPTIONS, lambda: dict(sorted(openai_shapes(options).items())))
-    )
-    tensors = {}
-    for name, tensor in stored.items():
-        module, _, leaf = re.sub(r"^h(\d+)/", r"h/\1/", name).replace("/", ".").rpartition(".")
-        tensors[f"{module}.{LEAVES[leaf]}" if module else f"{name}.weight"] = tensor
+    tensors = split_file(existing(data), readable(folder / OPTIONS, lambda: openai_shapes(options)))
     config = {"model_type": "gpt2", "vocab_size": options["n_vocab"], "n_positions": options["n_ctx"], **options}
     return Contents(tensors, partial(openai_vocabulary, folder), config, folder=folder)
 
@@ -298,8 +285,7 @@ def openai_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     if not ((folder / VOCAB).is_file() and (folder / MERGES).is_file()):
         return gpt2_or_ids(n_vocab)
     content = byte_level_json(read_json(folder / VOCAB, dict), read_merges(folder / MERGES))
-    settings = TokenizerSettings({"eos_token": END_OF_TEXT})
-    return library_vocabulary(content, n_vocab, VOCAB, settings, [{"content": END_OF_TEXT, "special": True}])
+    return library_vocabulary(content, n_vocab, VOCAB, tokens={"eos_token": END_OF_TEXT})
 
 
 OPENAI = Reader(find_index, read_openai, {"OpenAI GPT-2": "`*.index` next to `hparams.json`"})
@@ -307,7 +293,7 @@ OPENAI = Reader(find_index, read_openai, {"OpenAI GPT-2": "`*.index` next to `hp
 
 LLAMA2C_MAGIC = b"24ka"
 LLAMA2C_OPTIONS = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "max_seq_len")
-LLAMA2C_HEADER = {0: 28, 1: 256}  # bytes; version 0 has neither a magic number nor a version
+LLAMA2C_HEADER = (28, 256)  # bytes, by the version; version 0 has neither a magic number nor a version
 
 
 def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
@@ -328,20 +314,24 @@ def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
     return int(is_new), numbers, is_tied
 
 
-def parts_of_llama2c(version: int, options: Mapping[str, int], is_tied: bool) -> list[tuple[str, tuple[int, ...]]]:
-    """Return the names and shapes of the stored tensors, in order. "{n}" stands for all blocks, one after the other."""
-    C, hidden, L, n_head, n_kv_head, V, T = (options[name] for name in LLAMA2C_OPTIONS)
+def llama2c_shapes(version: int, options: Mapping[str, int], is_tied: bool) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the stored tensors, in order, under Meta's names."""
+    C, hidden, L, n_head, n_kv_head, V, T = options.values()
     size = C // n_head
-    norms = [(f"layers.{{n}}.{name}_norm", (L, C)) for name in ("attention", "ffn")]
-    q, kv = (L, C, C), (L, n_kv_head * size, C)
-    attention = [(f"layers.{{n}}.attention.w{name}", shape) for name, shape in zip("qkvo", (q, kv, kv, q), strict=True)]
-    ff = [(f"layers.{{n}}.feed_forward.w{i}", (L, C, hidden) if i == 2 else (L, hidden, C)) for i in (1, 2, 3)]
-    first, last = ("tok_embeddings", (V, C)), ("norm", (C,))
-    angles = [("freqs_cos", (T, size // 2)), ("freqs_sin", (T, size // 2))]
-    head = [] if is_tied else [("output", (V, C))]
+
+    def blocks(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+        return {f"layers.{n}.{name}.weight": shape for name, shape in shapes.items() for n in range(L)}
+
+    kv = (n_kv_head * size, C)
+    attention = blocks({f"attention.w{name}": kv if name in "kv" else (C, C) for name in "qkvo"})
+    ff = blocks({f"feed_forward.w{i}": (C, hidden) if i == 2 else (hidden, C) for i in (1, 2, 3)})
+    norms = [blocks({name: (C,)}) for name in ("attention_norm", "ffn_norm")]
+    first, last = {"tok_embeddings.weight": (V, C)}, {"norm.weight": (C,)}
+    head = {} if is_tied else {"output.weight": (V, C)}
     if version == 0:
-        return [first, norms[0], *attention, norms[1], *ff, last, *angles, *head]
-    return [*norms, last, first, *attention, *ff, *head]
+        angles = {"freqs_cos": (T, size // 2), "freqs_sin": (T, size // 2)}  # buffers, which follow from the options
+        return first | norms[0] | attention | norms[1] | ff | last | angles | head
+    return norms[0] | norms[1] | last | first | attention | ff | head
 
 
 def find_llama2c(path: Path) -> list[Path]:
@@ -352,18 +342,11 @@ def find_llama2c(path: Path) -> list[Path]:
 
 
 def read_llama2c(files: list[Path], hints: Hints) -> Contents:
-    """Read the float32 weights under Meta's names, memory-mapped."""
-    header = read_header(files[0])
+    header, folder = read_header(files[0]), files[0].parent
     if header is None:
         raise GPTError("file.damaged", file=files[0].name, reason="header")
-    tensors: dict[str, Tensor] = {}
-    for name, tensor in split_file(files[0], dict(parts_of_llama2c(*header)), LLAMA2C_HEADER[header[0]]).items():
-        if not name.startswith("freqs"):  # angles, which follow from the options
-            blocks = tensor.unbind() if "{n}" in name else [tensor]
-            tensors |= {f"{name.format(n=number)}.weight": block for number, block in enumerate(blocks)}
-    entries = {"model_args": header[1]}
-    vocabulary = partial(read_vocabulary, files[0].parent, {})
-    return Contents(tensors, vocabulary, entries=entries, folder=files[0].parent)
+    tensors = split_file(files[0], llama2c_shapes(*header), LLAMA2C_HEADER[header[0]])
+    return Contents(tensors, partial(read_vocabulary, folder, {}), entries={"model_args": header[1]}, folder=folder)
 
 
 LLAMA2C = Reader(find_llama2c, read_llama2c, {"llama2.c": "`*.bin` with its header"})

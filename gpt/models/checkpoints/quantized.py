@@ -67,7 +67,9 @@ def deferred(read: Read, parts: Stored, config: Config, name: str) -> Deferred:
 
     is_read = {each: each == "weight_shape" or ".quant_state" in each for each in parts}  # it states the shape
     shapes = {each: part if is_read[each] else part.to("meta") for each, part in parts.items()}
-    return Deferred(lambda dtype: compute(parts), torch.empty(compute(shapes).shape, device="meta"))
+    return Deferred(
+        lambda dtype, rows: compute(parts)[rows.start : rows.stop], torch.empty(compute(shapes).shape, device="meta")
+    )
 
 
 def scheme_of(parts: Stored, config: Config) -> tuple[str, Read] | None:

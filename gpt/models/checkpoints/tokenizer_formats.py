@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from gpt.chat import ChatTemplate
 from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.hugging_face_tokenizer import (
@@ -24,13 +25,11 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
     TEMPLATE_FILE,
     TOKENIZER_CONFIG,
     TOKENIZER_JSON,
-    ChatTemplate,
     HuggingFaceTokenizer,
-    TokenizerSettings,
     byte_letters,
     control_names,
-    ids_of_tokens,
     library_errors,
+    library_split,
     library_vocabulary,
     read_chat_template,
 )
@@ -50,8 +49,8 @@ QWEN_PATTERN = (
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 NFC, DIGITS = {"type": "NFC"}, {"type": "Digits", "individual_digits": True}
-QWEN_SPLIT = {"type": "Split", "pattern": {"Regex": QWEN_PATTERN}, "behavior": "Isolated", "invert": False}
-LLAMA3_SPLIT = QWEN_SPLIT | {"pattern": {"Regex": QWEN_PATTERN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")}}
+QWEN_SPLIT = library_split(QWEN_PATTERN)
+LLAMA3_SPLIT = library_split(QWEN_PATTERN.replace(r"|\p{N}|", r"|\p{N}{1,3}|"))
 # {llama.cpp's name for a way to split texts into words: (normalizer, what splits them; GPT-2's pattern is last)}
 SPLITS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     **dict.fromkeys(("gpt-2", "phi-2", "mpt", "jais", "exaone4"), (None, [])),
@@ -72,6 +71,7 @@ CLASSES = {
 ANY_CLASS = ("", "PreTrainedTokenizer", "TokenizersBackend")  # classes that do not identify a family
 BERT_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
 BERT_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
+OPT_TOKENS = {"bos_token": "</s>", "eos_token": "</s>"}
 LLAMA_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 LLAMA3_TOKENS = {"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}
 LLAMA3_ENDS = ("<|end_of_text|>", "<|eot_id|>")
@@ -81,6 +81,7 @@ LLAMA3_MORE = {0: "begin_of_text", 1: "end_of_text", 6: "start_header_id", 7: "e
 STARTS_TEXTS = ("codellama", "gemma", "llama", "mistral")
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # types of pieces
 UNIGRAM, WORD = 1, 3  # types of models
+FIXED_SIZES = {1: 8, 5: 4}  # bytes of values by protobuf's types
 
 
 def library_file(folder: Path) -> str | None:
@@ -99,40 +100,42 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
         read_json(folder / name, dict) if (folder / name).is_file() else {}
         for name in (TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG, SPECIAL_TOKENS, ADDED_TOKENS)
     )
-    family = model.get("model_type")
+    family, ends = model.get("model_type"), generation.get("eos_token_id")
     if "added_tokens_decoder" not in settings:  # otherwise transformers ignores the older files
         settings |= older
     tokens = {role: name for role in NAMED_TOKENS if (name := token_name(settings.get(role)))}
+    usual: dict[str, str] = {}
+    names: list[str] = []
     starts = family == "opt"
     if file == TOKENIZER_JSON:
         content = read_json(folder / file, dict)
     elif file == VOCAB_JSON:
         content = pair_as_tokenizer_json(folder, settings, family)
-        tokens = {"bos_token": "</s>", "eos_token": "</s>", **tokens} if family == "opt" else tokens
+        usual = OPT_TOKENS if family == "opt" else {}
+        names = [] if tokens or usual else control_names(content)
     elif file == VOCAB_TXT:
-        content, tokens = bert_json(lines_of(folder / file), settings), BERT_TOKENS | tokens
+        content, usual = bert_json(lines_of(folder / file), settings), BERT_TOKENS
     elif (folder / file).read_bytes().startswith(b"IQ== 0\n"):  # "!", the first token of Llama 3's ranks, in base64
-        content, tokens, starts = llama3_json(folder / file), LLAMA3_TOKENS | tokens, True
-        generation = {"eos_token_id": [content["model"]["vocab"][name] for name in LLAMA3_ENDS]} | generation
+        content, usual, starts = llama3_json(folder / file), LLAMA3_TOKENS, True
+        ends = [content["model"]["vocab"][name] for name in LLAMA3_ENDS] if ends is None else ends
     else:
-        content, tokens = sentence_piece_json(folder / file), LLAMA_TOKENS | tokens
+        content, usual = sentence_piece_json(folder / file), LLAMA_TOKENS
         starts = str(settings.get("tokenizer_class") or family).lower().startswith(STARTS_TEXTS)
-    more = added_beside(settings, added, tokens)
-    if file != TOKENIZER_JSON:
-        vocab = ids_of_tokens(content["model"], file)
-        names = [name for name in tokens.values() if name in vocab]
-        if file == VOCAB_JSON and not tokens:
-            names = control_names(vocab, content["model"]["merges"])
-        more = [{"content": name, "special": True} for name in names] + more
-        roles = ("cls_token", "sep_token") if file == VOCAB_TXT else ("", "")
-        if settings.get("add_bos_token", starts) is True:
-            roles = ("bos_token", roles[1])
-        put_around_texts(content, vocab, *(tokens.get(role) for role in roles))
-    ends = generation.get("eos_token_id")
+    tokens = usual | tokens
+    first, last = ("cls_token", "sep_token") if file == VOCAB_TXT else ("", "")
+    if file != TOKENIZER_JSON and settings.get("add_bos_token", starts) is True:
+        first = "bos_token"
     ends = model.get("eos_token_id") if ends is None else ends
-    end_ids = tuple(end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0)
-    chat = read_chat_template(folder, settings, tokens)
-    return library_vocabulary(content, n_vocab, file, TokenizerSettings(tokens, end_ids, chat), more)
+    return library_vocabulary(
+        content,
+        n_vocab,
+        file,
+        tokens=tokens,
+        end_ids=[end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0],
+        chat=read_chat_template(folder, settings, tokens),
+        more=[{"content": name, "special": True} for name in names] + added_beside(settings, added, tokens),
+        around=(tokens.get(first, ""), tokens.get(last, "")),
+    )
 
 
 def suggested_sampling(folder: Path) -> SamplingParams | None:
@@ -174,22 +177,6 @@ def token_name(value: object) -> str | None:
     return content if isinstance(content, str) and content else None
 
 
-def put_around_texts(content: dict[str, Any], ids: Mapping[str, int], first: str | None, last: str | None) -> None:
-    """Make a tokenizer.json put control tokens before and after each text, except for those without an id."""
-
-    before, after = ([name] if name is not None and name in ids else [] for name in (first, last))
-    if before or after:
-        single: list[dict[str, Any]] = [{"Sequence": {"id": "A", "type_id": 0}}]
-        single[:0] = [{"SpecialToken": {"id": name, "type_id": 0}} for name in before]
-        single += [{"SpecialToken": {"id": name, "type_id": 0}} for name in after]
-        content["post_processor"] = {
-            "type": "TemplateProcessing",
-            "single": single,
-            "pair": [*single, {"Sequence": {"id": "B", "type_id": 1}}],
-            "special_tokens": {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in (*before, *after)},
-        }
-
-
 def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type: object) -> dict[str, Any]:
     """Convert vocab.json and merges.txt to the contents of a tokenizer.json.
 
@@ -223,11 +210,8 @@ def byte_level_json(
     by_pattern = any(each["type"] == "Split" for each in splits)
     parts = {"add_prefix_space": prefix_space, "trim_offsets": True, "use_regex": not by_pattern}
     return {
-        "version": "1.0",
-        "added_tokens": [],
         "normalizer": normalizer,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*splits, {"type": "ByteLevel", **parts}]},
-        "post_processor": None,
         "decoder": {"type": "ByteLevel", **parts},
         "model": {"type": "BPE", "vocab": vocab, "merges": merges},
     }
@@ -330,7 +314,6 @@ def pieces_json(
     decoders += [{"type": "ByteFallback"}, {"type": "Fuse"}]
     decoders += [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] if has_prefix else []
     pattern = "|".join(re.escape(piece) for piece in sorted(whole, key=len, reverse=True))
-    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     return {
         "added_tokens": [
             {"id": i, "content": piece, "special": True}
@@ -338,7 +321,7 @@ def pieces_json(
             if of in (UNKNOWN, CONTROL)
         ],
         "normalizer": {"type": "Sequence", "normalizers": steps},
-        "pre_tokenizer": split if whole else None,
+        "pre_tokenizer": library_split(pattern) if whole else None,
         "decoder": {"type": "Sequence", "decoders": decoders},
         "model": model,
     }
@@ -361,17 +344,14 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
     at = 0
     while at < len(data):
         key, at = read_varint(data, at)
-        size = {1: 8, 5: 4}.get(key & 7, 0)
+        size, at = (FIXED_SIZES[key & 7], at) if key & 7 in FIXED_SIZES else read_varint(data, at)
         if key & 7 == 0:
-            value, at = read_varint(data, at)
-            yield key >> 3, value
-            continue
-        if key & 7 == 2:
-            size, at = read_varint(data, at)
-        if (not size and key & 7 != 2) or at + size > len(data):
+            yield key >> 3, size
+        elif key & 7 in (2, *FIXED_SIZES) and at + size <= len(data):
+            yield key >> 3, data[at : at + size]
+            at += size
+        else:
             raise IndexError("no protobuf message")
-        yield key >> 3, data[at : at + size]
-        at += size
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
@@ -435,23 +415,29 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> Hugg
         tokens = values["tokens"]
         types = values.get("token_type") or [NORMAL] * len(tokens)
         content, starts = gguf_json(values, types, file)
-        vocab = ids_of_tokens(content["model"], file)
         ids = {role: values.get(f"{name}_token_id", -1) for role, name in ROLES.items()}
         names = {role: tokens[i] for role, i in ids.items() if 0 <= i < len(tokens)}
+        pieces = list(enumerate(zip(tokens, types, strict=True)))
         more = [
             {"id": i, "content": text, "special": of != USER_DEFINED}
-            for i, (text, of) in enumerate(zip(tokens, types, strict=True))
+            for i, (text, of) in pieces
             if text and of in (CONTROL, UNKNOWN, USER_DEFINED)
         ]
-        more += [{"content": name, "special": True} for name in names.values()]
-        last = names.get("eos_token") if values.get("add_eos_token") else None
-        put_around_texts(content, vocab, names.get("bos_token") if starts else None, last)
         chat, ends = values.get("tokenizer.chat_template"), [values.get(f"{name}_token_id", -1) for name in ENDS]
-        if chat:
-            ends += [vocab[name] for name in END_NAMES if name in vocab and types[vocab[name]] == CONTROL]
-        end_ids = tuple(dict.fromkeys(i for i in ends if 0 <= i < n_vocab))
-        settings = TokenizerSettings(names, end_ids, ChatTemplate(chat, names) if chat else None)
-        return library_vocabulary(content, n_vocab, file, settings, more)
+        ends += [i for i, (text, of) in pieces if chat and of == CONTROL and text in END_NAMES]
+        return library_vocabulary(
+            content,
+            n_vocab,
+            file,
+            tokens=names,
+            end_ids=ends,
+            chat=ChatTemplate(chat, names) if chat else None,
+            more=more,
+            around=(
+                names.get("bos_token", "") if starts else "",
+                names.get("eos_token", "") if values.get("add_eos_token") else "",
+            ),
+        )
 
 
 def gguf_json(values: Mapping[str, Any], types: Sequence[int], file: str) -> tuple[dict[str, Any], bool]:

@@ -404,7 +404,9 @@ def translate_family(named: Mapping[str, Tensor], family: Layout, stated: Option
         weights.setdefault("lm_head.weight", weights["wte.weight"])
         stored_embedding, eps = whole(weights["wte.weight"]), stated["norm_eps"]
         like, width = torch.empty(stored_embedding.shape, device="meta"), stored_embedding.shape[-1:]
-        normed = Deferred(lambda dtype: rms_norm(stored_embedding.float(), width, eps=eps), like)
+        normed = Deferred(
+            lambda _, rows: rms_norm(stored_embedding[rows.start : rows.stop].float(), width, eps=eps), like
+        )
         weights["wte.weight"] = (normed,)
     return weights, layout
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 import string
 import unicodedata
 import warnings
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpt.checks import check_token_id, is_integer, require
 from gpt.errors import GPTError
-from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_JSON, HuggingFaceTokenizer, library_errors
+from gpt.models.checkpoints.hugging_face_tokenizer import (
+    TOKENIZER_JSON,
+    HuggingFaceTokenizer,
+    library_errors,
+    library_split,
+    write_json,
+)
 from gpt.models.checkpoints.tokenizer_formats import (
     MERGES_TXT,
     SENTENCE_PIECE,
@@ -155,8 +159,7 @@ def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
     A tiktoken vocabulary with special tokens other than end-of-text is written as GPT-2's two files. `PlainIds` needs
     no file."""
     if isinstance(vocabulary, TokenTable):
-        text = json.dumps(vocabulary.tokens, ensure_ascii=False)
-        (folder / (WORDS if isinstance(vocabulary, Words) else CHARACTERS)).write_text(text + "\n", encoding="utf-8")
+        write_json(folder / (WORDS if isinstance(vocabulary, Words) else CHARACTERS), vocabulary.tokens)
     elif isinstance(vocabulary, Tokenizer):
         ranks = vocabulary.encoding._mergeable_ranks
         special = {name: i for name, i in vocabulary.special_names.items() if name != f"<{i}>"}
@@ -181,9 +184,9 @@ class TokenTable(Vocabulary):
         self.eot_ids = frozenset() if self.eot_id is None else frozenset({self.eot_id})
         self.unknown_id = next((named[name] for name in UNKNOWN if name in named), None)
 
-    @abstractmethod
     def split(self, text: str) -> Iterator[str]:
-        """Split a text into parts that should each be a token."""
+        """Split a text into parts that should each be a token: characters by default."""
+        return iter(text)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text. Unknown parts become <unk>; raises ValueError if there is no <unk>."""
@@ -221,9 +224,15 @@ class TokenTable(Vocabulary):
             "model": {"type": "WordLevel", "vocab": self._ids, "unk_token": unknown},
         }
 
-    @abstractmethod
     def _library_splits(self) -> list[dict[str, Any]]:
         """Return what `split` does as parts of a tokenizer.json."""
+        return [library_split(r"[\s\S]")]
+
+    def token_bytes(self, token_id: int) -> bytes:
+        check_token_id(token_id, self.n_vocab)
+        token = self.tokens[token_id]
+        is_word = self.strips_space and not token.isspace() and token not in string.punctuation
+        return (f" {token}" if is_word else token).encode("utf-8", "replace")
 
     def _plain(self) -> list[str]:
         return [token for token, token_id in self._ids.items() if token_id not in self.special_ids]
@@ -233,16 +242,6 @@ class Characters(TokenTable):
     def __init__(self, tokens: Sequence[str]) -> None:
         super().__init__(tokens)
         require(not any(len(token) > 1 for token in self._plain()), "vocabulary.table")
-
-    def split(self, text: str) -> Iterator[str]:
-        return iter(text)
-
-    def _library_splits(self) -> list[dict[str, Any]]:
-        return [library_split(r"[\s\S]")]
-
-    def token_bytes(self, token_id: int) -> bytes:
-        check_token_id(token_id, self.n_vocab)
-        return self.tokens[token_id].encode("utf-8", "replace")
 
 
 class Words(TokenTable):
@@ -275,17 +274,7 @@ class Words(TokenTable):
         ]
 
     def _known(self, word: str) -> str:
-        return word if word in self._ids else word.lower() if word.lower() in self._ids else word
-
-    def token_bytes(self, token_id: int) -> bytes:
-        check_token_id(token_id, self.n_vocab)
-        token = self.tokens[token_id]
-        is_word = self.strips_space and not token.isspace() and token not in string.punctuation
-        return (f" {token}" if is_word else token).encode("utf-8", "replace")
-
-
-def library_split(pattern: str, behavior: str = "Isolated") -> dict[str, Any]:
-    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False}
+        return word.lower() if word not in self._ids and word.lower() in self._ids else word
 
 
 def visible(text: str) -> str:

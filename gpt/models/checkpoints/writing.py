@@ -396,7 +396,7 @@ def save_gguf(
         if tensors is None:
             continue
         with suppress(ValueError):
-            stated = gguf.read_config(gguf.GGUFFile(metadata, tensors, {}), factors, factors)
+            stated = gguf.read_config(metadata, tensors, factors, factors)
             found = GPTConfig(**read_family_options(stated))
             found = found if factors is None else replace(found, rotary_scaling=config.rotary_scaling)  # by the factors
             if is_same(config, found):
@@ -502,7 +502,7 @@ def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
     elif isinstance(vocabulary, HuggingFaceTokenizer):
         found = library_metadata(vocabulary)
         ids = vocabulary._tokenizer.get_vocab()
-        roles = {role: ids.get(name) for role, name in vocabulary.settings.tokens.items()}
+        roles = {role: ids.get(name) for role, name in vocabulary.tokens.items()}
         if roles.get("eos_token") is None:
             roles["eos_token"] = vocabulary.eot_id
     else:
@@ -512,8 +512,7 @@ def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
             found[f"{tokenizer_formats.ROLES[role]}_token_id"] = token_id
     found["add_bos_token"] = bool(vocabulary.prefix_ids)
     metadata = {f"{PLACE}.{name}": value for name, value in found.items()}
-    chat = vocabulary.settings.chat if isinstance(vocabulary, HuggingFaceTokenizer) else None
-    return metadata if chat is None else metadata | {"tokenizer.chat_template": chat.source}
+    return metadata if vocabulary.chat is None else metadata | {"tokenizer.chat_template": vocabulary.chat.source}
 
 
 def byte_level(ids: dict[str, int], merges: list[str], pre: str, kinds: dict[str, int]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import torch
 from transformers import AutoTokenizer
 
 from gpt import Generation, generate
+from gpt.chat import ChatTemplate
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints.hugging_face_tokenizer import ChatTemplate
 from gpt.models.checkpoints.vocabularies import find_vocabulary
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import is_chat, prompt_ids, text_with_names

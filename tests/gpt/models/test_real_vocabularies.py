@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,8 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from gpt.models.checkpoints.hugging_face_tokenizer import ChatTemplate, HuggingFaceTokenizer
+from gpt.chat import ChatTemplate
+from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer
 from gpt.models.checkpoints.vocabularies import find_vocabulary
 from tests.gpt.models.tokenizer_families import texts
 
@@ -150,15 +150,14 @@ def test_a_chat_has_the_librarys_ids_and_its_turns_add_up(
 ) -> None:
     """They cannot add up if a template separates turns by characters that merge with their neighbours."""
     monkeypatch.setattr(ChatTemplate, "render", lambda self, chat: rendered(self.source, chat, self.tokens))
-    tokens = {"bos_token": "", "eos_token": "", **ours.settings.tokens}
-    own = [("own", ours.settings.chat.source)] if ours.settings.chat else []
+    tokens = {"bos_token": "", "eos_token": "", **ours.tokens}
+    own = [("own", ours.chat.source)] if ours.chat else []
     theirs.encode_special_tokens = False
     n_added_up = 0
     for title, source in [*templates(), *own]:
         if title == "custom-2":  # does not write the content
             continue
-        monkeypatch.setattr(ours, "settings", replace(ours.settings, chat=ChatTemplate(source, tokens)))
-        monkeypatch.setattr(ours, "_frames", {})
+        monkeypatch.setattr(ours, "chat", ChatTemplate(source, tokens))
         for chat in CHATS:
             ids = ours.encode_chat(chat)
             assert ids == theirs.encode(rendered(source, chat, tokens), add_special_tokens=False).ids
