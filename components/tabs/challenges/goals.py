@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -19,7 +20,7 @@ from components.labels import Later, marked, token_text
 from components.next_tokens import at_one
 from components.tabs.challenges.reading import Arc, Reading, Tool, Verdict
 from gpt import Edits, logit_lens
-from gpt.analysis.concepts import Snippet, trace_activity
+from gpt.analysis.concepts import trace_activity
 from gpt.analysis.heads import head_roles
 from gpt.analysis.saliency import leave_one_out
 from gpt.tokenizer import prompt_ids
@@ -76,20 +77,13 @@ def put_back(r: Reading, after: Tensor) -> Verdict:
     token = r.ids[r.circuit.source]
     whole, now = r.before[token].item(), after[token].item()
     is_set = None not in (r.answer.token, r.answer.layer)
-    head = "{}.{}".format(*r.circuit.previous_token)
-    return Verdict(
-        "back" if is_set else "place", is_set and 2 * now >= whole, token=r.name(token), p=whole, now=now, head=head
-    )
+    values = {"token": r.name(token), "p": whole, "now": now, "head": "{}.{}".format(*r.circuit.previous_token)}
+    return Verdict("back" if is_set else "place", is_set and 2 * now >= whole, **values)
 
 
-def looks_back(r: Reading, after: Tensor) -> Verdict:
-    """Pick the head with the most attention to the previous token."""
-    return judge_head("previous_token", head_roles(r.trace, r.ids).previous_token, r)
-
-
-def looks_first(r: Reading, after: Tensor) -> Verdict:
-    """Pick the head with the most attention to the first token."""
-    return judge_head("first_token", head_roles(r.trace, r.ids).first_token, r)
+def looks_at(role: Literal["previous_token", "first_token"], r: Reading, after: Tensor) -> Verdict:
+    """Pick the head with the most attention to the previous or the first token."""
+    return judge_head(role, getattr(head_roles(r.trace, r.ids), role), r)
 
 
 def finds(r: Reading, after: Tensor) -> Verdict:
@@ -293,20 +287,16 @@ def speaks(r: Reading, after: Tensor) -> Verdict:
     In at least three quarters of the feature's snippets, one of the two tokens after the strongest token contains
     a quotation mark, and the strongest token itself does not.
     """
-    place = r.answer.feature
+    place, n = r.answer.feature, 0
     if place is None:
         return Verdict("speaks.none")
     snippets = r.concepts.snippets(*place, r.tokenizer)
-    n = sum(speaks_next(r, each) for each in snippets)
+    for snippet in snippets:
+        at = snippet.tint.index(max(snippet.tint))
+        strongest, *following = (r.tokenizer.decode([token]) for token in snippet.ids[at : at + 3])
+        n += '"' not in strongest and any('"' in text for text in following)
     name = Later(quoted_concept, r.loaded, place)
     return Verdict("speaks", bool(snippets) and n >= 0.75 * len(snippets), name=name, n=n, total=len(snippets))
-
-
-def speaks_next(r: Reading, snippet: Snippet) -> bool:
-    """Return whether the strongest token contains no quotation mark but one of the next two tokens does."""
-    at = snippet.tint.index(max(snippet.tint))
-    strongest, *following = (r.tokenizer.decode([token]) for token in snippet.ids[at : at + 3])
-    return '"' not in strongest and any('"' in text for text in following)
 
 
 def strongest(r: Reading, position: int) -> list[tuple[tuple[int, int], Tensor]]:
@@ -356,7 +346,7 @@ CAT = "Lily had a cat. One day, the cat ran away. Lily looked for her"
 PARK = 'Tom saw a big dog in the park. He smiled and said, "Hello, dog!"'
 CHALLENGES = (
     Challenge("copied", "hunt", COPIED, "token", copied, bars=False),
-    Challenge("back", "hunt", COPIED, "head", looks_back, arcs=head_arcs, bars=False),
+    Challenge("back", "hunt", COPIED, "head", partial(looks_at, "previous_token"), arcs=head_arcs, bars=False),
     Challenge("find", "hunt", COPIED, "head", finds, arcs=last_arc, bars=False),
     Challenge("hops", "hunt", COPIED, "token", meets, arcs=circuit_arcs, bars=False),
     Challenge("off", "hunt", COPIED, "switches", off_each, arcs=circuit_arcs),
@@ -368,7 +358,7 @@ CHALLENGES = (
     Challenge(
         "matters", "goals", "Lily lost her hat. It was cold outside. Tom gave her his", "token", matters, without_token
     ),
-    Challenge("first", "goals", ZOO, "head", looks_first, arcs=head_arcs, bars=False),
+    Challenge("first", "goals", ZOO, "head", partial(looks_at, "first_token"), arcs=head_arcs, bars=False),
     Challenge("lens", "goals", CAT, "layer", leads, after_layer),
     Challenge("dragon", "goals", "The brave knight saw a big, scary", "switches", tops),
     Challenge("spare", "goals", "Once upon a time, there was a little girl named", "switches", keeps),

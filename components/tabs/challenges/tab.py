@@ -125,13 +125,13 @@ def challenge_key(s: Snapshot) -> str | None:
     return s.state(Play).challenge or None
 
 
-def attempt(session: Session, answer: Answer, **changes: Any) -> None:
-    """Set an answer. It counts as a new attempt only if the previous answer was judged wrong."""
+def attempt(session: Session, **chosen: Any) -> None:
+    """Change the answer. It counts as a new attempt only if the previous answer was judged wrong."""
     s = session.snapshot()
     before, found = s.state(Play), latest(s)
+    answer = replace(before.answer, **chosen)
     is_wrong = is_ready(s, judged) and not (found is not None and found.verdict.done)
-    is_new = is_wrong and answer != before.answer
-    session.change(Play, answer=answer, attempts=before.attempts + is_new, **changes)
+    session.change(Play, answer=answer, attempts=before.attempts + (is_wrong and answer != before.answer))
 
 
 def draw_head(s: Any) -> dict[str, Any]:
@@ -178,11 +178,6 @@ def where(piece: str, tools: tuple[Tool, ...], part: Part, *parts: Part, **layou
     return column(part, *parts, name=f"challenge-{piece}", show=has_tool, min_width=300, **layout)
 
 
-def has_bars(s: Any) -> bool:
-    challenge = opened(s)
-    return challenge is not None and challenge.bars
-
-
 def found_for(session: Session, *tools: Tool) -> Judged | None:
     """Return the latest result if the open challenge has one of these tools."""
     found = latest(session.snapshot())
@@ -208,15 +203,14 @@ def type_text(session: Session, sent: dict[str, Any]) -> None:
     if challenge is None or challenge.tool != "text" or sent.get("document") != challenge.key:
         return
     if isinstance(text, str) and isinstance(edited, int | float) and edited > state.edited:
-        attempt(session, replace(state.answer, text=text[:MAX_CHARS]), edited=edited)
+        session.change(Play, edited=edited)
+        attempt(session, text=text[:MAX_CHARS])
 
 
 def append_token(session: Session, sent: dict[str, Any]) -> None:
-    answer, token, found = session.state(Play).answer, sent.get("token"), found_for(session, "text")
-    if found is None or not is_index(token, len(found.after)) or found.reading.answer.text != answer.text:
-        return  # the bar may belong to an older text
-    text = plain_text(found.reading.tokenizer, [*found.reading.ids, token])
-    attempt(session, replace(answer, text=text))
+    text, token, found = session.state(Play).answer.text, sent.get("token"), found_for(session, "text")
+    if found is not None and is_index(token, len(found.after)) and found.reading.answer.text == text:
+        attempt(session, text=plain_text(found.reading.tokenizer, [*found.reading.ids, token]))
 
 
 def draw_box(s: Any) -> dict[str, Any]:
@@ -254,7 +248,7 @@ def draw_bars(s: Any) -> dict[str, Any]:
 def pick_token(session: Session, sent: dict[str, Any]) -> None:
     index, found = sent.get("index"), found_for(session, "token", "place")
     if found is not None and is_index(index, len(found.reading.ids)):
-        attempt(session, replace(session.state(Play).answer, token=index))
+        attempt(session, token=index)
 
 
 def draw_text(s: Any) -> dict[str, Any]:
@@ -275,7 +269,7 @@ def draw_text(s: Any) -> dict[str, Any]:
 def pick_head(session: Session, sent: dict[str, Any]) -> None:
     found = found_for(session, "head")
     if found is not None and (head := head_of(found, sent.get("layer"), sent.get("head"))):
-        attempt(session, replace(session.state(Play).answer, head=head))
+        attempt(session, head=head)
 
 
 def draw_heads(s: Any) -> dict[str, Any]:
@@ -296,7 +290,7 @@ def switch_head(session: Session, sent: dict[str, Any]) -> None:
         return
     session.change(Play, switched=n if type(n) is int else 0)
     off = answer.off - {head} if sent.get("on") is True else answer.off | {head}
-    attempt(session, replace(answer, off=off, tried=answer.tried | off if len(off) == 1 else answer.tried))
+    attempt(session, off=off, tried=answer.tried | off if len(off) == 1 else answer.tried)
 
 
 def draw_switches(s: Any) -> dict[str, Any]:
@@ -321,18 +315,16 @@ def layers(s: Any) -> list[tuple[str, int]]:
 def pick_layer(session: Session, layer: object) -> None:
     for _, offered in layers(session.snapshot()):
         if layer == offered:
-            attempt(session, replace(session.state(Play).answer, layer=offered))
+            attempt(session, layer=offered)
 
 
 def turn_concept(session: Session, sent: dict[str, Any]) -> None:
     """Turn concepts up or down. `sent` is a payload from `components.widgets.steer`."""
-    answer, found = session.state(Play).answer, found_for(session, "concepts")
-    if found is None:
-        return
-    turned = tuple(strengths(sent).items())
-    for place, strength in turned:
-        found.reading.concepts.steering(*place, strength)  # raises if the feature does not exist
-    attempt(session, replace(answer, turned=turned))
+    found, turned = found_for(session, "concepts"), tuple(strengths(sent).items())
+    if found is not None:
+        for place, strength in turned:
+            found.reading.concepts.steering(*place, strength)  # raises if the feature does not exist
+        attempt(session, turned=turned)
 
 
 def draw_concepts(s: Any) -> dict[str, Any]:
@@ -343,15 +335,15 @@ def draw_concepts(s: Any) -> dict[str, Any]:
 
 def pick_feature(session: Session, sent: dict[str, Any]) -> None:
     """Pick a token or a listed feature. `sent` is a payload from `components.widgets.features`."""
-    answer, found = session.state(Play).answer, found_for(session, "feature")
+    found = found_for(session, "feature")
     if found is None:
         return
     match sent:
         case {"index": int(index)} if is_index(index, len(found.reading.ids)):
-            session.change(Play, answer=replace(answer, token=index))
+            session.change(Play, answer=replace(session.state(Play).answer, token=index))
         case {"place": [int(layer), int(feature)]}:
             found.reading.concepts.steering(layer, feature, 0.0)  # raises if the feature does not exist
-            attempt(session, replace(answer, feature=(layer, feature)))
+            attempt(session, feature=(layer, feature))
 
 
 def draw_features(s: Any) -> dict[str, Any]:
@@ -418,7 +410,7 @@ tab.cards(
                 grow=3,
                 min_width=300,
                 name="challenge-bars-part",
-                show=has_bars,
+                show=lambda s: s[Play].challenge in BY_KEY and BY_KEY[s[Play].challenge].bars,
             ),
             column(
                 challenge_foot("challenge-foot", on=choose, draw=draw_foot),

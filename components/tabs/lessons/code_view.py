@@ -14,6 +14,8 @@ from pygments import highlight
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers.python import PythonLexer
 
+import gpt
+
 Definition = ast.ClassDef | ast.FunctionDef | ast.Assign
 MINIMAL = "gpt.experiments.minimal"  # the code of the lessons
 
@@ -46,10 +48,10 @@ def printed(lesson: str) -> Excerpt:
 def excerpt(code: str) -> Excerpt:
     """Read a definition without its docstring and, for a class, without its methods.
 
-    code: the class, function or constant, such as "gpt.model:GPT.loss". Raises LookupError for an unknown name.
+    code: the class, function or constant in gpt, such as "model:GPT.loss". Raises LookupError for an unknown name.
     """
     module, _, name = code.partition(":")
-    file, source = _read(module)
+    file, source = _read(f"{gpt.__name__}.{module}")
     node: Any = ast.parse(source)
     for part in name.split("."):
         node = _definitions(node)[part]

@@ -44,7 +44,7 @@ class Lesson:
         key: Identifies its texts (`lesson.<key>.title` and so on), its figure, its link, and the section
             of `gpt.experiments.minimal` that it prints.
         topic: Number of its topic among the twenty topics of building a GPT from scratch; searchable in the list.
-        code: Definitions that run in this app, as "module:name", separated by spaces.
+        code: Definitions that run in this app, as "module:name" in gpt, separated by spaces.
         beat: Name of the film beat that shows it; "" for none.
     """
 
@@ -63,99 +63,76 @@ POEM = "国破山河在，城春草木深。\n感时花溅泪，恨别鸟惊心�
 HEADS = {"counts": (1, 5), "rhymes": (4, 3), "above": (4, 5)}
 
 WRITE, INSIDE, TRAIN, WHY = (Destination(tab) for tab in ("playground", "inside", "train", "why"))
+ACTIVATIONS, CONCEPTS = Destination("activations"), Destination("concepts")
 HEAD = Destination("inside", selects_head=True)
 LLAMA = Destination("inside", model=LLAMA_MODEL)
 VERSE = Destination("inside", model=POEMS_MODEL, text=POEM, head=HEADS["counts"])
 GREEDY = Destination("playground", settings={"temperature": 0})
 SAMPLING = Destination("playground", follows=("temperature", "top_k"))
 GPT2_SHAPE = Destination("shapes", PRESETS["gpt2"])
+SKELETON = Destination("shapes", PRESETS["gpt2"], skeleton=True)
 
 LESSONS: tuple[Lesson, ...] = (
-    Lesson("tokenizer", "vectors", 2, "gpt.experiments.tokens:merge_steps", WRITE, beat="rows"),
-    Lesson("merges", "vectors", 2, "gpt.experiments.tokens:split_words", WRITE, beat="rows"),
-    Lesson("embedding", "vectors", 10, "gpt.model:GPT.hidden_states_in", INSIDE, beat="rows"),
-    Lesson("positions", "vectors", 20, "gpt.experiments.positions:sinusoidal_positions", INSIDE, beat="rows"),
-    Lesson("configuration", "vectors", 1, "gpt.config:GPTConfig", GPT2_SHAPE),
-    Lesson("layer_norm", "layers", 4, "gpt.layers:LayerNorm.formula gpt.layers:LayerNorm.forward", INSIDE, beat="ask"),
+    Lesson("tokenizer", "vectors", 2, "experiments.tokens:merge_steps", WRITE, "rows"),
+    Lesson("merges", "vectors", 2, "experiments.tokens:split_words", WRITE, "rows"),
+    Lesson("embedding", "vectors", 10, "model:GPT.hidden_states_in", INSIDE, "rows"),
+    Lesson("positions", "vectors", 20, "experiments.positions:sinusoidal_positions", INSIDE, "rows"),
+    Lesson("configuration", "vectors", 1, "config:GPTConfig", GPT2_SHAPE),
+    Lesson("layer_norm", "layers", 4, "layers:LayerNorm.formula layers:LayerNorm.forward", INSIDE, "ask"),
+    Lesson("activations", "layers", 5, "layers:GELU.formula layers:GELU.forward", ACTIVATIONS, "neurons"),
+    Lesson("feed_forward", "layers", 6, "model:FeedForward.forward", HEAD, "neurons"),
+    Lesson("average", "attention", 8, "model:causal_mask", INSIDE),
+    Lesson("dot_products", "attention", 8, "layers:attention_scores", HEAD, "answer"),
     Lesson(
-        "activations",
-        "layers",
-        5,
-        "gpt.layers:GELU.formula gpt.layers:GELU.forward",
-        Destination("activations"),
-        beat="neurons",
+        "queries", "attention", 8, "model:CausalSelfAttention.__init__ model:CausalSelfAttention.forward", HEAD, "ask"
     ),
-    Lesson("feed_forward", "layers", 6, "gpt.model:FeedForward.forward", HEAD, beat="neurons"),
-    Lesson("average", "attention", 8, "gpt.model:causal_mask", INSIDE),
-    Lesson("dot_products", "attention", 8, "gpt.layers:attention_scores", HEAD, beat="answer"),
+    Lesson("attention", "attention", 8, "model:CausalSelfAttention.eager_attention", HEAD, "answer"),
+    Lesson("verse", "attention", 8, "edits:Edits.scale_heads", VERSE, "answer"),
+    Lesson("shortcuts", "model", 7, "experiments.initialisation:shortcut_gradients", WHY, "add"),
     Lesson(
-        "queries",
-        "attention",
-        8,
-        "gpt.model:CausalSelfAttention.__init__ gpt.model:CausalSelfAttention.forward",
-        HEAD,
-        beat="ask",
+        "block", "model", 9, "model:TransformerBlock.forward experiments.layers:PostNormBlock.forward", INSIDE, "add"
     ),
-    Lesson("attention", "attention", 8, "gpt.model:CausalSelfAttention.eager_attention", HEAD, beat="answer"),
-    Lesson("verse", "attention", 8, "gpt.edits:Edits.scale_heads", VERSE, beat="answer"),
-    Lesson("shortcuts", "model", 7, "gpt.experiments.initialisation:shortcut_gradients", WHY, beat="add"),
-    Lesson(
-        "block",
-        "model",
-        9,
-        "gpt.model:TransformerBlock.forward gpt.experiments.layers:PostNormBlock.forward",
-        INSIDE,
-        beat="add",
-    ),
-    Lesson("model", "model", 10, "gpt.model:GPT.__init__", WHY, beat="layers"),
+    Lesson("model", "model", 10, "model:GPT.__init__", WHY, "layers"),
     Lesson(
         "skeleton",
         "model",
         3,
-        "gpt.experiments.random_models:IdentityBlock.forward gpt.experiments.random_models:skeleton",
-        Destination("shapes", PRESETS["gpt2"], skeleton=True),
+        "experiments.random_models:IdentityBlock.forward experiments.random_models:skeleton",
+        SKELETON,
     ),
-    Lesson("initialisation", "model", 12, "gpt.model:GPT.__init__ gpt.model:GPT.init_weights", GPT2_SHAPE),
-    Lesson("parameters", "model", 11, "gpt.experiments.shapes:parameter_parts", Destination("shapes", UNTIED_124M)),
-    Lesson("untrained", "model", 16, "gpt.models.loading:build", Destination("shapes")),
-    Lesson("batches", "loss", 13, "gpt.training.trainer:Batch.of_rows gpt.training.data:TextDataset.batch", TRAIN),
-    Lesson("loss", "loss", 13, "gpt.model:GPT.loss", Destination("loss")),
-    Lesson("greedy", "generation", 14, "gpt.generate:generate_greedy", GREEDY, beat="next"),
+    Lesson("initialisation", "model", 12, "model:GPT.__init__ model:GPT.init_weights", GPT2_SHAPE),
+    Lesson("parameters", "model", 11, "experiments.shapes:parameter_parts", Destination("shapes", UNTIED_124M)),
+    Lesson("untrained", "model", 16, "models.loading:build", Destination("shapes")),
+    Lesson("batches", "loss", 13, "training.trainer:Batch.of_rows training.data:TextDataset.batch", TRAIN),
+    Lesson("loss", "loss", 13, "model:GPT.loss", Destination("loss")),
+    Lesson("greedy", "generation", 14, "generate:generate_greedy", GREEDY, "next"),
     Lesson(
         "sampling",
         "generation",
         15,
-        "gpt.sampling:STAGES gpt.sampling:stage_logits gpt.sampling:keep_top_k gpt.sampling:inverse_cdf",
+        "sampling:STAGES sampling:stage_logits sampling:keep_top_k sampling:inverse_cdf",
         SAMPLING,
-        beat="draw",
+        "draw",
     ),
-    Lesson("small", "generation", 18, "gpt.model:GPT.hidden_states", Destination("shapes", SMALL)),
-    Lesson("optimizer", "training", 19, "gpt.training.trainer:make_optimizers", TRAIN),
-    Lesson("training", "training", 19, "gpt.training.trainer:Trainer.update", TRAIN),
-    Lesson(
-        "schedule", "training", 19, "gpt.training.recipe:Recipe.lr_factor gpt.training.trainer:Trainer.update", TRAIN
-    ),
-    Lesson("dropout", "training", 10, "gpt.layers:Dropout.formula gpt.model:FeedForward.forward", TRAIN),
-    Lesson(
-        "layouts",
-        "use",
-        17,
-        "gpt.models.checkpoints.layouts:BOOK_NAMES gpt.models.checkpoints.writing:transposed",
-        WRITE,
-    ),
-    Lesson("next", "use", 20, "gpt.cache:KVCache.update gpt.model:CausalSelfAttention.sdpa_attention", WRITE),
+    Lesson("small", "generation", 18, "model:GPT.hidden_states", Destination("shapes", SMALL)),
+    Lesson("optimizer", "training", 19, "training.trainer:make_optimizers", TRAIN),
+    Lesson("training", "training", 19, "training.trainer:Trainer.update", TRAIN),
+    Lesson("schedule", "training", 19, "training.recipe:Recipe.lr_factor training.trainer:Trainer.update", TRAIN),
+    Lesson("dropout", "training", 10, "layers:Dropout.formula model:FeedForward.forward", TRAIN),
+    Lesson("layouts", "use", 17, "models.checkpoints.layouts:BOOK_NAMES models.checkpoints.writing:transposed", WRITE),
+    Lesson("next", "use", 20, "cache:KVCache.update model:CausalSelfAttention.sdpa_attention", WRITE),
     Lesson(
         "concepts",
         "use",
         20,
-        "gpt.analysis.concepts:Dictionary.activity gpt.analysis.concepts:Dictionary.reconstruction",
-        Destination("concepts"),
+        "analysis.concepts:Dictionary.activity analysis.concepts:Dictionary.reconstruction",
+        CONCEPTS,
     ),
-    Lesson("rotary", "llama", 20, "gpt.rotary:apply_rotary gpt.model:CausalSelfAttention.forward", LLAMA, beat="ask"),
-    Lesson("rms_norm", "llama", 4, "gpt.layers:RMSNorm.formula gpt.layers:make_norm", LLAMA, beat="ask"),
-    Lesson("swiglu", "llama", 6, "gpt.model:FeedForward.forward", LLAMA, beat="neurons"),
-    Lesson("grouped_queries", "llama", 8, "gpt.model:CausalSelfAttention.__init__", LLAMA, beat="answer"),
-    Lesson("no_biases", "llama", 11, "gpt.experiments.architectures:bias_effect", LLAMA, beat="layers"),
+    Lesson("rotary", "llama", 20, "rotary:apply_rotary model:CausalSelfAttention.forward", LLAMA, "ask"),
+    Lesson("rms_norm", "llama", 4, "layers:RMSNorm.formula layers:make_norm", LLAMA, "ask"),
+    Lesson("swiglu", "llama", 6, "model:FeedForward.forward", LLAMA, "neurons"),
+    Lesson("grouped_queries", "llama", 8, "model:CausalSelfAttention.__init__", LLAMA, "answer"),
+    Lesson("no_biases", "llama", 11, "experiments.architectures:bias_effect", LLAMA, "layers"),
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}
 

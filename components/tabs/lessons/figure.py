@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import numpy as np
+
 from components.concepts import LIMIT, STEP
 from components.errors import PageError
+from components.figures.bars import grouped_bars
+from components.figures.style import Figure as Chart
 from components.i18n import t
 from components.kit import Panel, setting
-from components.labels import quoted
+from components.labels import Vocabulary, quoted, visible_token
 from components.next_tokens import no_bars
 from components.parts import Lines
 from components.state.reads import Computed, Pending
@@ -148,8 +152,14 @@ def here(s: Any) -> LayerTrace:
     return s[trace].layers[s[Open].layer]
 
 
-def last_token(s: Any) -> str:
-    return quoted(s[Open].loaded.tokenizer, text_ids(s)[-1])
+def sentence(s: Any, key: str, **values: object) -> str:
+    """Return a figure's sentence about the last token, in the selected layer and head."""
+    token = quoted(s[Open].loaded.tokenizer, text_ids(s)[-1])
+    return words(key, token=token, layer=s[Open].layer, head=s[Open].head, **values)
+
+
+def bar_per_token(tokenizer: Vocabulary, ids: Sequence[int], values: np.ndarray, title: str) -> Chart:
+    return grouped_bars([visible_token(tokenizer, i) for i in ids], {title: values}, y_title=title)
 
 
 def known(s: Any, key: Computed[T]) -> T | None:

@@ -31,6 +31,12 @@ from gpt.experiments.shapes import next_token_multiplications
 
 CONTROL_KINDS = "text_box", "slider", "choice"
 KINDS = {NumberQuestion: "number", ChoiceQuestion: "choice", GoalQuestion: "goal"}
+_BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
+<h3 class="gb-try-title"></h3><ol class="gb-questions"></ol>
+<button type="button" class="gb-lesson-go gb-button"></button>
+<h3 class="gb-code-title"></h3><div class="gb-code gb-idea"></div>
+<details class="gb-runs"><summary></summary><div class="gb-code"></div></details>
+</div>"""
 
 
 def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
@@ -45,8 +51,10 @@ def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
         on_input=valueless(partial(open_film, loaded, tabs)),
         input_queue="model",
     )
-    body = lesson_body(
+    body = widget(
+        "lesson",
         "lesson-body",
+        template=_BODY_TEMPLATE,
         draw=code_and_questions,
         on=valueless(partial(open_place, loaded, tabs)),
         queue="model",
@@ -246,25 +254,6 @@ def figure_section(key: str, figure: Figure) -> Part:
         table(f"{name}-table", classes=("gb-sideways",), draw=lambda s: {"rows": shown(s).table}),
         classes="gb-panel gb-figure",
     )
-
-
-_BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
-<h3 class="gb-try-title"></h3><ol class="gb-questions"></ol>
-<button type="button" class="gb-lesson-go gb-button"></button>
-<h3 class="gb-code-title"></h3><div class="gb-code gb-idea"></div>
-<details class="gb-runs"><summary></summary><div class="gb-code"></div></details>
-</div>"""
-
-
-def lesson_body(name: str, **wired: Any) -> Part:
-    """Return code, questions and answers.
-
-    Raises `.input` with the payload {"question": 1-based number, "answer": typed text, or a choice's 1-based number},
-    and `.select` for the button that goes to the corresponding place in the app.
-
-    View data: see `code_and_questions`.
-    """
-    return widget("lesson", name, template=_BODY_TEMPLATE, **wired)
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ LANGUAGES = ("en", "zh")
 @pytest.mark.parametrize("code", CODES, ids=str)
 def test_each_excerpt_is_what_python_finds_under_that_name(code):
     module, _, name = code.partition(":")
-    found = attrgetter(name)(importlib.import_module(module))
+    found = attrgetter(name)(importlib.import_module(f"gpt.{module}"))
     shown = excerpt(code)
     file = (ROOT / shown.file).read_text(encoding="utf-8")
     source = inspect.getsource(inspect.unwrap(found)) if callable(found) else file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,12 +12,12 @@ import torch
 from components.concepts import quoted_concept
 from components.figures.bars import grouped_bars, histogram
 from components.figures.style import Figure
-from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text, visible
+from components.labels import ACTIVATIONS, decimal, percent, power, quoted, visible_token
 from components.next_tokens import at_one, best, token_bars
 from components.panels.activation_curves import curves_chart
 from components.tabs.lessons import figure
 from components.tabs.lessons.course import HEADS, POEM, SMALL
-from components.tabs.lessons.figure import Drawn, Open, computed, here, text_ids, words
+from components.tabs.lessons.figure import Drawn, Open, bar_per_token, computed, here, sentence, text_ids, words
 from components.text_views import attention_map
 from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate, get_model, trace_text
@@ -44,15 +44,10 @@ def feed_forward(s: Any) -> Drawing:
     config, places = s[Open].loaded.model.config, np.arange(len(values) + 1) - 0.5
     after = words("activation", activation=ACTIVATIONS[config.activation])
     sizes = (config.n_embd, len(values), config.n_embd)
-    return histogram(values, places, x_title=words("neuron"), y_title=after), words(
-        "feed_forward",
-        token=figure.last_token(s),
-        layer=s[Open].layer,
-        shapes=" → ".join(str([1, len(text_ids(s)), size]) for size in sizes),
-        share=percent(float((values > 0.1).mean())),
-        strongest=int(values.argmax()),
-        value=f"{values.max():.2f}",
-    )
+    shapes = " → ".join(str([1, len(text_ids(s)), size]) for size in sizes)
+    strongest = {"strongest": int(values.argmax()), "value": f"{values.max():.2f}"}
+    text = sentence(s, "feed_forward", shapes=shapes, share=percent(float((values > 0.1).mean())), **strongest)
+    return histogram(values, places, x_title=words("neuron"), y_title=after), text
 
 
 def heatmap(loaded: LoadedModel, weights: np.ndarray, ids: list[int]) -> Figure:
@@ -65,7 +60,7 @@ def average(s: Any) -> Drawing:
     ids = text_ids(s)
     # Applied to one-hot vectors, the average returns its own weights.
     weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()
-    text = words("average", token=figure.last_token(s), n=len(ids), share=percent(1 / len(ids)))
+    text = sentence(s, "average", n=len(ids), share=percent(1 / len(ids)))
     return heatmap(s[Open].loaded, weights, ids), text
 
 
@@ -78,8 +73,7 @@ def dot_products(s: Any) -> Drawing:
     future = torch.ones_like(scores, dtype=torch.bool).triu(1)
     weights = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
     to_itself = {"score": f"{scores[-1, -1].item():.0f}", "share": percent(weights[-1, -1].item())}
-    text = words("dot_products", layer=s[Open].layer, token=figure.last_token(s), **to_itself)
-    return heatmap(s[Open].loaded, weights.numpy(), text_ids(s)), text
+    return heatmap(s[Open].loaded, weights.numpy(), text_ids(s)), sentence(s, "dot_products", **to_itself)
 
 
 def queries(s: Any) -> Drawing:
@@ -87,31 +81,17 @@ def queries(s: Any) -> Drawing:
     head, ids, tokenizer = s[Open].head, text_ids(s), s[Open].loaded.tokenizer
     q, k = here(s).attn_q[0, head, -1].float().cpu(), here(s).attn_k[0, head].float().cpu()  # (hs,), (T, hs)
     scores = (k @ q / len(q) ** 0.5).numpy()
-    names = [visible(token_text(tokenizer, i)) for i in ids]
     most = int(scores.argmax())
-    return grouped_bars(names, {words("score"): scores}, y_title=words("score")), words(
-        "queries",
-        layer=s[Open].layer,
-        head=head,
-        token=figure.last_token(s),
-        target=quoted(tokenizer, ids[most]),
-        score=decimal(float(scores[most]), 1),
-        size=len(q),
-    )
+    best = {"target": quoted(tokenizer, ids[most]), "score": decimal(float(scores[most]), 1)}
+    return bar_per_token(tokenizer, ids, scores, words("score")), sentence(s, "queries", size=len(q), **best)
 
 
 def attention(s: Any) -> Drawing:
     head, ids, loaded = s[Open].head, text_ids(s), s[Open].loaded
     weights = here(s).attn_weights[0, head].float().cpu().numpy()  # (T, T)
     most = int(weights[-1].argmax())
-    return heatmap(loaded, weights, ids), words(
-        "attention",
-        layer=s[Open].layer,
-        head=head,
-        token=figure.last_token(s),
-        target=quoted(loaded.tokenizer, ids[most]),
-        share=percent(float(weights[-1, most])),
-    )
+    best = {"target": quoted(loaded.tokenizer, ids[most]), "share": percent(float(weights[-1, most]))}
+    return heatmap(loaded, weights, ids), sentence(s, "attention", **best)
 
 
 def attends_to_previous(s: Any) -> bool:
@@ -127,8 +107,7 @@ def block(s: Any) -> Drawing:
     norms = {name: getattr(here(s), name)[0, -1].float().norm().item() for name in STREAM}
     names = [words(f"block.{name}") for name in STREAM]
     chart = grouped_bars(names, {words("length"): np.array([*norms.values()])}, y_title=words("length"))
-    written = {name: f"{norm:.1f}" for name, norm in norms.items()}
-    return chart, words("block", layer=s[Open].layer, token=figure.last_token(s), **written)
+    return chart, sentence(s, "block", **{name: f"{norm:.1f}" for name, norm in norms.items()})
 
 
 @computed
@@ -179,7 +158,7 @@ def dropout(s: Any) -> Drawn:
     first = shares["evaluation", 1]
     top = first.topk(min(5, len(first))).indices  # (5,)
     passes = {words(f"dropout.{mode}", n=n): row[top].numpy() for (mode, n), row in shares.items()}
-    names = [visible(token_text(tokenizer, token_id)) for token_id in top.tolist()]
+    names = [visible_token(tokenizer, token_id) for token_id in top.tolist()]
     chart = grouped_bars(names, passes, y_title=words("dropout.probability"))
     one, two, three, four = (percent(float(values[0])) for values in passes.values())
     text = words("dropout", token=quoted(tokenizer, int(top[0])), one=one, two=two, three=three, four=four)
@@ -230,41 +209,32 @@ def tiny() -> GPT:
     return GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
 
 
-class Steered(NamedTuple):
-    """A concept's activity on a text, (T,), and the next token's probabilities without and with it, (vocab_size,)."""
-
-    loaded: LoadedModel
-    ids: list[int]
-    place: tuple[int, int]
-    activity: np.ndarray
-    before: torch.Tensor
-    after: torch.Tensor
+def with_concepts(s: Any) -> tuple[Any, list[int], tuple[int, int]]:
+    """Return the lessons' model or, if that has no concepts, the bundled one, with the text and the first concept."""
+    loaded = s[Open].loaded
+    if loaded.concepts is None or not loaded.concepts.offered:
+        loaded = get_model(DEFAULT_MODEL)
+    offered = loaded.concepts.offered[0]
+    return loaded, figure.checked_ids(loaded, s[Open].text, least=2), (offered.layer, offered.feature)
 
 
 @computed
 @torch.inference_mode()
-def steered(s: Any) -> Steered:
-    """Turn the first offered concept up or down, in the bundled model if the lessons' model has no concepts."""
-    loaded = s[Open].loaded
-    if loaded.concepts is None or not loaded.concepts.offered:
-        loaded = get_model(DEFAULT_MODEL)
-    ids = figure.checked_ids(loaded, s[Open].text, least=2)
-    assert loaded.concepts is not None
-    place = loaded.concepts.offered[0].layer, loaded.concepts.offered[0].feature
+def steered(s: Any) -> tuple[np.ndarray, torch.Tensor, torch.Tensor]:
+    """Return the concept's activity, (T,), and the next token's probabilities without and with it, (vocab_size,)."""
+    loaded, ids, place = with_concepts(s)
     activity = trace_activity(loaded.concepts, trace_text(loaded.model, ids), place[0])[:, place[1]].numpy()
     edits = Edits(steering=(loaded.concepts.steering(*place, s[Open].strength),))
     idx = torch.tensor([ids], device=loaded.model.device)
     before, after = (at_one(loaded.model(idx, edits=each)[0, -1]) for each in (None, edits))
-    return Steered(loaded, ids, place, activity, before, after)
+    return activity, before, after
 
 
 def concepts(s: Any) -> Drawing:
-    loaded, ids, place, activity, before, after = s[steered]
+    (loaded, ids, place), (activity, before, after) = with_concepts(s), s[steered]
     strength, tokenizer = s[Open].strength, loaded.tokenizer
-    names = [visible(token_text(tokenizer, token)) for token in ids]
     token = int((after - before).argmax()) if strength else int(before.argmax())
-    title = words("concepts.activity")
-    return grouped_bars(names, {title: activity}, y_title=title), words(
+    return bar_per_token(tokenizer, ids, activity, words("concepts.activity")), words(
         "concepts" if strength >= 0 else "concepts.weakened",
         share=percent(-strength),
         name=quoted_concept(loaded, place),

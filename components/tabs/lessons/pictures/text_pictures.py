@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,17 +13,16 @@ import regex
 import torch
 
 from components.errors import PageError
-from components.figures.bars import grouped_bars, histogram
+from components.figures.bars import histogram
 from components.i18n import t
-from components.labels import listed, percent, quoted, token_text, visible
+from components.labels import listed, percent, quoted, visible, visible_token
 from components.next_tokens import best, token_bars
 from components.tabs.lessons import figure
-from components.tabs.lessons.figure import Drawn, Open, computed, text_ids, words
+from components.tabs.lessons.figure import Drawn, Open, bar_per_token, computed, sentence, text_ids, words
 from components.text_views import document_lines
 from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, Generation, LoadedModel, SamplingParams, distribution, get_model
-from gpt.experiments.minimal import WORDS as WORD
-from gpt.experiments.minimal import Merges
+from gpt.experiments.minimal import WORDS, Merges
 from gpt.training.evaluation import TextScore, score_text
 
 SIMILAR = 6  # number of similar tokens
@@ -32,7 +31,7 @@ TOP = 20  # bars for next tokens
 
 def tokenizer(s: Any) -> Drawn:
     vocabulary, ids, text = s[Open].loaded.tokenizer, text_ids(s, whole=True), s[Open].text
-    rows = [[visible(token_text(vocabulary, i)), str(i), vocabulary.token_bytes(i).hex(" ")] for i in ids]
+    rows = [[visible_token(vocabulary, i), str(i), vocabulary.token_bytes(i).hex(" ")] for i in ids]
     head = [words(f"tokenizer.{column}") for column in ("token", "id", "bytes")]
     n_bytes = len(text.encode("utf-8", "replace"))
     return Drawn(words("tokenizer", n=len(ids), characters=len(text), bytes=n_bytes), table=[head, *rows])
@@ -46,9 +45,8 @@ def scored(s: Any) -> TextScore:
 def loss(s: Any) -> Drawing:
     tokenizer, read = s[Open].loaded.tokenizer, s[scored]
     bits = np.array([loss.surprisal for loss in read.losses])
-    names = [visible(token_text(tokenizer, token_id)) for token_id in read.ids[1:]]
     most = int(bits.argmax())
-    return grouped_bars(names, {words("surprise"): bits}, y_title=words("surprise")), words(
+    return bar_per_token(tokenizer, read.ids[1:], bits, words("surprise")), words(
         "loss",
         nats=f"{read.score.loss:.2f}",
         perplexity=f"{read.score.perplexity:.1f}",
@@ -58,34 +56,26 @@ def loss(s: Any) -> Drawing:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Continued:
-    document: Generation
-    probabilities: list[float]
-
-    @property
-    def n_bytes(self) -> int:
-        return self.document.n_bytes
-
-
-def continued(loaded: LoadedModel, ids: list[int], params: SamplingParams, length: int) -> Continued:
+def continued(loaded: LoadedModel, ids: list[int], params: SamplingParams, length: int) -> Generation:
     """Continue a text by up to `length` tokens, once the model has time for it."""
     document = Generation(loaded, ids)
     with figure.admitted(loaded):
-        probabilities = [step.probability for step in document.steps(params, length)]
+        for _ in document.steps(params, length):
+            pass
     document.read()
-    return Continued(document, probabilities)
+    return document
 
 
 @computed
-def greedily(s: Any) -> Continued:
+def greedily(s: Any) -> Generation:
     return continued(s[Open].loaded, text_ids(s), SamplingParams(temperature=0, seed=0), s[Open].steps)
 
 
 def greedy(s: Any) -> Drawn:
-    found = s[greedily]
-    share = percent(math.prod(found.probabilities))
-    return Drawn(words("greedy", n=len(found.probabilities), share=share), strip=document_lines(found.document))
+    document = s[greedily]
+    written = document.statistics(document.n_prompt).tokens
+    share = percent(math.prod(token.probability for token in written))
+    return Drawn(words("greedy", n=len(written), share=share), strip=document_lines(document))
 
 
 @computed
@@ -120,26 +110,22 @@ def bars(document: Generation, params: SamplingParams) -> Drawn:
 
 
 @computed
-def written(s: Any) -> Continued:
+def written(s: Any) -> Generation:
     loaded = get_model(DEFAULT_MODEL if s[Open].weights == "trained" else "untrained")
     params = SamplingParams(temperature=0.8, seed=s[Open].seed)
     return continued(loaded, figure.checked_ids(loaded, s[Open].text), params, 30)
 
 
 def untrained(s: Any) -> Drawn:
-    document = s[written].document
+    document = s[written]
     text = words(f"untrained.{s[Open].weights}")
     return replace(bars(document, SamplingParams()), summary=text, strip=document_lines(document))
-
-
-WORDS = "low low lower lowest slow slow slower slowest"
-MAX_ROUNDS = 20
 
 
 def merges(s: Any) -> Drawn:
     if not s[Open].text.strip():
         raise PageError("picture.empty")
-    learned, rows = Merges(regex.findall(WORD, s[Open].text[: figure.MAX_TEXT_CHARS])), []
+    learned, rows = Merges(regex.findall(WORDS, s[Open].text)), []
     before = sum(map(len, learned.words))
     for n in range(1, s[Open].rounds + 1):
         counts = Counter(pair for parts in learned.words for pair in pairwise(parts))
@@ -165,13 +151,13 @@ def embedding(s: Any) -> Drawing:
     token, tokenizer, weight = text_ids(s)[-1], s[Open].loaded.tokenizer, s[Open].loaded.model.wte.weight
     vector, places = weight[token].detach().float().cpu().numpy(), np.arange(weight.shape[1] + 1) - 0.5
     likest = listed(quoted(tokenizer, i) for i in s[nearest])
-    text = words("embedding", token=figure.last_token(s), id=token, shape=list(weight.shape), tokens=likest)
+    text = sentence(s, "embedding", id=token, shape=list(weight.shape), tokens=likest)
     return histogram(vector, places, x_title=words("number"), y_title=words("value")), text
 
 
 def batches(s: Any) -> Drawn:
     ids, tokenizer = text_ids(s, least=2), s[Open].loaded.tokenizer
-    names = [visible(token_text(tokenizer, token)) for token in ids]
+    names = [visible_token(tokenizer, token) for token in ids]
     n = min(len(ids) - 1, s[Open].row_length)
     rows = [[str(at), "".join(names[: at + 1]), names[at], names[at + 1]] for at in range(n)]
     head = [words(f"batches.{column}") for column in ("position", "seen", "input", "target")]
