@@ -89,16 +89,14 @@ def read_family_options(config: Values) -> Options:
         name = options["activation"]
         options["activation"] = family.activations.get(name) or our_activation(family.theirs["activation"], name)
         options |= {ours: values[theirs] ** exponent for ours, (theirs, exponent) in family.powers.items()}
-        if family.options.get("position") == "rotary":
-            options |= read_rotary(family, values)
-            scaling = options.get("rotary_scaling")
-            if scaling is not None and scaling.kind == "dynamic":
-                options["block_size"] = int(scaling.factor * scaling.original_context)
-        options["unrotated_layers"] = read_unrotated_layers(family, values, options["n_layer"])
+        options |= read_rotary(family, values) if "rotary_base" in family.stated else {}
+        if (scaling := options.get("rotary_scaling")) is not None and scaling.kind == "dynamic":
+            options["block_size"] = int(scaling.factor * scaling.original_context)
         if "rotary_size" in options:
             options["rotary_share"] = rotary_share(options.pop("rotary_size"), options["n_embd"] // options["n_head"])
-        options |= read_windows(family, values, options["n_layer"], options["block_size"])
-        return {**family.options, **options}
+        options["unrotated_layers"] = read_unrotated_layers(family, values, options["n_layer"])
+        windows = read_windows(family, values, options["n_layer"], options["block_size"])
+        return {**family.options, **options, **windows}
     except GPTError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # values of other types
@@ -117,27 +115,24 @@ def read_rotary(family: Layout, values: Values) -> Options:
     Version 5 of transformers writes them to `rope_parameters` (separately for each layer type in Gemma 3). Version 4
     writes the scaling to `rope_scaling` and the rest to the top level, under the names in `Layout.stated`.
     """
-    if "rotary_base" not in family.stated:
-        return {}
-    given = values.get("rope_parameters") or {}
     by_layer = "window_rotary_base" in family.stated
-    rope = {**(given.get(FULL) or {} if by_layer else given)}
-    if scaling := values.get("rope_scaling"):
-        rope |= {**scaling, "rope_type": rope_type(scaling)}
-    found: Options = {"rotary_scaling": read_scaling(rope, values)}
-    bases = {"rotary_base": rope.get("rope_theta")}
-    if by_layer:
-        local = given.get(WINDOWED) or {}
-        if rope_type(local) != "default":
-            raise GPTError("layout.rope_type", value=rope_type(local), known="default")
-        bases["window_rotary_base"] = local.get("rope_theta")
-    found |= {ours: base for ours, base in bases.items() if base is not None}
+    given = values.get("rope_parameters") or {}
+    rope, local = (given.get(FULL) or {}, given.get(WINDOWED) or {}) if by_layer else (given, {})
+    if rope_type(local) != "default":
+        raise GPTError("layout.rope_type", value=rope_type(local), known="default")
+    if older := values.get("rope_scaling"):
+        rope = {**rope, **older, "rope_type": rope_type(older)}
     share = rope.get("partial_rotary_factor")
     if "rotary_share" not in family.stated:
         check_value("partial_rotary_factor", values.get("partial_rotary_factor") if share is None else share, 1.0)
-    elif share is not None:
-        found["rotary_share"] = share
-    return found
+    found = {
+        "rotary_base": rope.get("rope_theta"),
+        "rotary_share": share,
+        "window_rotary_base": local.get("rope_theta"),
+    }
+    return {ours: value for ours, value in found.items() if value is not None} | {
+        "rotary_scaling": read_scaling(rope, values)
+    }
 
 
 def check_value(option: str, value: object, only: object) -> None:
