@@ -5,7 +5,6 @@ Our format is a folder with config.json, model.safetensors and the vocabulary.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import os
@@ -14,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -95,7 +94,7 @@ def save_model(
     with new_folder(Path(folder), overwrite) as new:
         save_file(state, new / WEIGHTS)
         write_vocabulary(known, new)
-        write_config(new, dataclasses.asdict(network.config))
+        write_config(new, asdict(network.config))
 
 
 def save_hugging_face(
@@ -108,17 +107,27 @@ def save_hugging_face(
 ) -> None:
     """Write a folder that `AutoModelForCausalLM.from_pretrained` and `AutoTokenizer` from transformers can open.
 
-    Uses the family that the model was read from if possible, otherwise the first equivalent family. A tiktoken
-    vocabulary is written for GPT2Tokenizer. Takes the same arguments as `save_model` and raises the same errors. Also
-    raises ValueError for a model that no family in transformers can express. transformers computes in float32, as here,
-    even if `dtype` stores the weights in half precision.
+    Uses the family that the model was read from if possible, otherwise the first equivalent family. Biases that the
+    model lacks become zeros. A tiktoken vocabulary is written for GPT2Tokenizer. Takes the same arguments as
+    `save_model` and raises the same errors. Also raises ValueError for a model that no family in transformers can
+    express. transformers computes in float32, as here, even if `dtype` stores the weights in half precision.
     """
     network, tokenizer = with_tokenizer(model)
     tokenizer = vocabulary or tokenizer
-    state, config = to_transformers(network, getattr(model, "layout", ""))
+    for name, options, theirs in equivalents(network.config, getattr(model, "layout", "")):
+        if (state := to_weights(network, FAMILIES[name], theirs)) is not None:
+            config = {"architectures": [FAMILIES[name].model_class], "dtype": "float32", **options}
+            break
+    else:
+        found = {each.name: (getattr(network.config, each.name), each.default) for each in fields(GPTConfig)}
+        unusual = [f"{option}={value!r}" for option, (value, default) in found.items() if value != default]
+        raise GPTError("layout.no_family", options=", ".join(unusual))
+    start = tokenizer.prefix_ids[0] if tokenizer.prefix_ids else tokenizer.eot_id
+    config |= {"bos_token_id": start, "eos_token_id": tokenizer.eot_id, "pad_token_id": None}
     with new_folder(Path(folder), overwrite) as new:
         stored = {name: value.to(dtype).contiguous() for name, value in state.items()}
         save_file(stored, new / WEIGHTS, metadata={"format": "pt"})
+        write_config(new, config)
         if isinstance(tokenizer, Tokenizer):
             write_gpt2_files(tokenizer, new)
             if config["model_type"] != GPT2:  # AutoTokenizer expects a different class for other model types
@@ -126,12 +135,10 @@ def save_hugging_face(
         else:
             write_vocabulary(tokenizer, new)
         if isinstance(tokenizer, TokenTable):
-            named = {"eos_token": tokenizer.eot_id, "unk_token": tokenizer.unknown_id}
-            names = {role: tokenizer.tokens[i] for role, i in named.items() if i is not None}
+            ids = {"eos_token": tokenizer.eot_id, "unk_token": tokenizer.unknown_id}
+            names = {role: tokenizer.tokens[i] for role, i in ids.items() if i is not None}
             write_json(new / TOKENIZER_JSON, tokenizer.as_tokenizer_json())
             write_json(new / TOKENIZER_CONFIG, {"tokenizer_class": "PreTrainedTokenizerFast", **names})
-        start = tokenizer.prefix_ids[0] if tokenizer.prefix_ids else tokenizer.eot_id
-        write_config(new, {**config, "bos_token_id": start, "eos_token_id": tokenizer.eot_id, "pad_token_id": None})
 
 
 def convert(
@@ -184,31 +191,14 @@ def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
             (folder / name).unlink(missing_ok=True)
 
 
-def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return a model's weights and config.json for transformers. Biases that the model lacks become zeros.
-
-    transformers computes in the data type that config.json names, whatever the weights are stored in. It is float32,
-    because a model stored in half precision is also computed in float32 here.
-
-    layout: layout of the checkpoint that the model was read from. Its family is tried first.
-    Raises ValueError if none of FAMILIES can express the model.
-    """
-    for name, values, theirs in equivalents(model.config, layout):
-        if (weights := to_weights(model, FAMILIES[name], theirs)) is not None:
-            return weights, {"architectures": [FAMILIES[name].model_class], "dtype": "float32", **values}
-    defaults = GPTConfig()
-    options = {f.name: getattr(model.config, f.name) for f in dataclasses.fields(GPTConfig)}
-    unusual = [f"{name}={value!r}" for name, value in options.items() if value != getattr(defaults, name)]
-    raise GPTError("layout.no_family", options=", ".join(unusual))
-
-
 def equivalents(config: GPTConfig, layout: str) -> Iterator[tuple[str, dict[str, Any], GPTConfig]]:
     """Yield (model_type, options, configuration) for the families that express a configuration, `layout`'s first."""
     for name in sorted(FAMILIES, key=lambda name: FAMILIES[name].title not in layout):
         values = config_values(name, config)
-        theirs = read_config(values)
-        if theirs is not None and is_same(config, theirs):
-            yield name, values, theirs
+        with suppress(ValueError):
+            theirs = GPTConfig(**read_family_options(values))
+            if is_same(config, theirs):
+                yield name, values, theirs
 
 
 def config_values(name: str, config: GPTConfig) -> dict[str, Any]:
@@ -217,16 +207,10 @@ def config_values(name: str, config: GPTConfig) -> dict[str, Any]:
     stated = {option: value for option, value in family.required.items() if value is not None}
     values: dict[str, Any] = {**family.defaults, **stated, "model_type": name}
     values |= dict.fromkeys(family.dropouts, config.dropout)
-    for ours, theirs in family.theirs.items():
-        if ours == "activation":
-            usual = str(family.defaults.get(theirs))
-            is_usual = family.activations.get(usual, ACTIVATIONS.get(usual)) == config.activation
-            other = {"gelu_tanh": "gelu_pytorch_tanh"}.get(config.activation, config.activation)
-            values[theirs] = usual if is_usual else other
-        elif ours == "window_rotary_base":
-            values[theirs] = config.window_rotary_base or config.rotary_base
-        else:
-            values[theirs] = known[ours]
+    values |= {theirs: known[ours] for ours, theirs in family.theirs.items() if ours != "activation"}
+    option = family.theirs["activation"]
+    if family.activations.get(values[option], ACTIVATIONS[values[option]]) != config.activation:
+        values[option] = {"gelu_tanh": "gelu_pytorch_tanh"}.get(config.activation, config.activation)
     for ours, (theirs, exponent) in family.powers.items():
         value = known[ours] ** (1 / exponent)
         values[theirs] = round(value) if math.isclose(value, round(value), rel_tol=1e-9) else value
@@ -238,21 +222,18 @@ def config_values(name: str, config: GPTConfig) -> dict[str, Any]:
 def rope_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
     """Return the options for rotary positions in the formats of transformers 4 and 5."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
+    rope |= {"partial_rotary_factor": config.rotary_share} if "rotary_share" in family.stated else {}
+    older: dict[str, Any] = {}
     if (scaling := config.rotary_scaling) is not None:
         rope |= {theirs: getattr(scaling, ours) for theirs, ours in SCALING[scaling.kind].items()}
-        rope["rope_type"] = scaling.kind
-        if scaling.kind == "longrope":
-            rope["long_factor"] = scaling.long_factors or scaling.factors
-    if "rotary_share" in family.stated:
-        rope["partial_rotary_factor"] = config.rotary_share
-    older = {} if scaling is None else {"rope_scaling": rope}
-    if scaling is not None and scaling.kind == "dynamic":
-        older["max_position_embeddings"] = rope.pop("max_position_embeddings")
-    if "window_rotary_base" not in family.stated:
-        return {"rope_parameters": rope, **older}
-    base = config.rotary_base if config.window_rotary_base is None else config.window_rotary_base
-    local = {"rope_type": "default", "rope_theta": base}
-    return {"rope_parameters": {FULL: rope, WINDOWED: local}, **older}
+        rope |= {"rope_type": scaling.kind}
+        rope |= {"long_factor": scaling.long_factors or scaling.factors} if scaling.kind == "longrope" else {}
+        older = {"rope_scaling": rope}
+        if scaling.kind == "dynamic":
+            older["max_position_embeddings"] = rope.pop("max_position_embeddings")
+    local = {"rope_type": "default", "rope_theta": config.window_rotary_base or config.rotary_base}
+    by_layer = "window_rotary_base" in family.stated
+    return {"rope_parameters": {FULL: rope, WINDOWED: local} if by_layer else rope, **older}
 
 
 def window_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
@@ -273,32 +254,21 @@ def window_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
     return values
 
 
-def read_config(values: dict[str, Any]) -> GPTConfig | None:
-    """Return the configuration that these options describe, or None if they are invalid."""
-    try:
-        return GPTConfig(**read_family_options(values))
-    except ValueError:
-        return None
-
-
 def is_same(ours: GPTConfig, theirs: GPTConfig) -> bool:
     """Return whether models with the two configurations compute the same function, apart from dropout."""
     left, right = effective(ours), effective(theirs)
-    for name in left.keys() - {"dropout"}:
-        a, b = left[name], right[name]
-        if name in BIASES and b and not a:
-            continue  # these biases are zeros
-        if not (math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float) else a == b):
-            return False
-    return True
+    missing = {name: False for name in BIASES if right[name] and not left[name]}  # these biases are zeros
+    return all(
+        math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float) else a == b
+        for a, b in ((left[name], value) for name, value in (right | missing).items() if name != "dropout")
+    )
 
 
 def effective(config: GPTConfig) -> dict[str, Any]:
     """Return the configuration with every default replaced by its effective value."""
-    values = {f.name: getattr(config, f.name) for f in dataclasses.fields(GPTConfig)}
+    values = {f.name: getattr(config, f.name) for f in fields(GPTConfig)}
     windows = [config.window_of(layer) for layer in range(config.n_layer)]
     windows = [None if window is not None and window >= config.block_size else window for window in windows]
-    bases = [config.window_rotary_base if config.window_of(layer) else None for layer in range(config.n_layer)]
     values |= {
         "n_ff": config.ff_size,
         "n_kv_head": config.kv_heads,
@@ -311,10 +281,10 @@ def effective(config: GPTConfig) -> dict[str, Any]:
         "rotary_share": config.rotary_size / config.head_size,
         "window": windows,
         "full_layers": None,
-        "window_rotary_base": bases,  # one per layer
+        "window_rotary_base": config.window_rotary_base or config.rotary_base,
     }
     if config.position != "rotary":
-        values |= dict.fromkeys(("rotary_base", "rotary_share", "rotary_size", "rotary_scaling"), None)
+        values |= {name: None for name in values if "rotary" in name}
     return values
 
 
@@ -326,9 +296,9 @@ def to_weights(model: GPT, family: Layout, theirs: GPTConfig) -> dict[str, Tenso
     ours = {name: ordinary(value).detach().cpu().float() for name, value in model.state_dict().items()}
     theirs = replace(theirs, tie_weights=model.config.tie_weights)
     found = {name: torch.zeros(shape) for name, shape in stored_shapes(family, theirs).items()}
-    weights, _ = translate_family(found, family, dataclasses.asdict(theirs))
-    weights = add_missing(weights, expected_shapes(theirs), family)
-    weights = with_half_pairs(weights, theirs, family)
+    weights = with_half_pairs(translate_family(found, family, asdict(theirs))[0], theirs, family)
+    if theirs.tie_weights:
+        del ours["lm_head.weight"]
     if family.normed_embedding:  # its rows x become x / sqrt(mean(x^2) + eps), whose mean square is below 1
         embedding = ours.pop("wte.weight")
         squares = embedding.double().square().mean(dim=1, keepdim=True)
@@ -336,17 +306,14 @@ def to_weights(model: GPT, family: Layout, theirs: GPTConfig) -> dict[str, Tenso
             return None
         scale = (theirs.norm_eps / (1 - squares).clamp(min=NORM_ERROR)).sqrt()
         found[f"{family.names['wte']}.weight"] = (embedding * scale).float()
-    files = {tensor.untyped_storage().data_ptr() for tensor in found.values()}
-    if theirs.tie_weights:
-        del ours["lm_head.weight"]
-    values = {name: value for name, value in ours.items() if name in weights}  # `is_same`: others have no effect
-    for name, value in values.items():
+    for name, value in ours.items():
         if family.norm_offset and value.dim() == 1 and name.endswith(".weight"):
-            values[name] = value = value - family.norm_offset
-        for part, rows in zip(weights[name], value.split([len(part) for part in weights[name]]), strict=True):
-            if part.untyped_storage().data_ptr() in files:  # norms without weights are not stored
+            ours[name] = value = value - family.norm_offset
+        if parts := weights.get(name):
+            for part, rows in zip(parts, value.split([len(part) for part in parts]), strict=True):
                 part.copy_(rows)
-    if any(not torch.equal(whole(weights[name]), value) for name, value in values.items()):
+    weights = add_missing(weights, expected_shapes(theirs), family)  # norms without weights are not stored
+    if any(not torch.equal(whole(weights[name]), value) for name, value in ours.items()):
         return None
     head = family.names["lm_head"]
     return {name if name.startswith(f"{head}.") else family.prefix + name: value for name, value in found.items()}
@@ -390,11 +357,30 @@ def save_gguf(
     path = Path(path)
     require(not path.exists(), "gguf.exists", path=path)
     network, tokenizer = with_tokenizer(model)
-    config, factors = network.config, rope_factors(network.config)
-    for metadata, family, theirs in gguf_candidates(config, layout or getattr(model, "layout", "")):
-        tensors = to_weights(network, family, theirs)
+    metadata, tensors = gguf_model(network, layout or getattr(model, "layout", ""))
+    metadata |= vocabulary_metadata(vocabulary or tokenizer) | {"general.file_type": int(FILE_TYPES[kind])}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as new:
+        part = Path(new) / path.name
+        write_gguf(part, metadata, tensors, kind)
+        os.replace(part, path)
+
+
+def gguf_model(model: GPT, layout: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return the options and the weights of a model in the first architecture that expresses it."""
+    config, factors = model.config, rope_factors(model.config)
+    architectures = {model_type: name for name, model_type in gguf.ARCHITECTURES.items()}
+    for model_type, _, theirs in equivalents(config, layout):
+        name, family = architectures.get(model_type, ""), FAMILIES[model_type]
+        options = gguf_options(family, config)
+        is_ignored = gguf.WINDOW in options and gguf.PATTERN not in options  # by llama.cpp
+        if not name or is_ignored or (name in NO_HEAD and not config.tie_weights):
+            continue
+        stored = {"blk.0.attn_qkv.weight": torch.empty(0)} if gguf.FUSED in family.names else {}
+        tensors = to_weights(model, gguf.gguf_family(family, stored, name), theirs)
         if tensors is None:
             continue
+        metadata = {"general.architecture": name} | {f"{name}.{key}": value for key, value in options.items()}
         with suppress(ValueError):
             stated = gguf.read_config(metadata, tensors, factors, factors)
             found = GPTConfig(**read_family_options(stated))
@@ -403,33 +389,9 @@ def save_gguf(
                 break
     else:
         raise GPTError("gguf.no_architecture")
-    if metadata["general.architecture"] in OWN_HEAD and config.tie_weights:
+    if name in OWN_HEAD and config.tie_weights:
         tensors["output.weight"] = tensors["token_embd.weight"]
-    if factors is not None:
-        tensors[gguf.ROPE_FACTORS[0]] = factors
-    metadata |= vocabulary_metadata(vocabulary or tokenizer)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as new:
-        part = Path(new) / path.name
-        write_gguf(part, metadata | {"general.file_type": int(FILE_TYPES[kind])}, tensors, kind)
-        os.replace(part, path)
-
-
-def gguf_candidates(config: GPTConfig, layout: str) -> Iterator[tuple[dict[str, Any], Layout, GPTConfig]]:
-    """Yield the metadata, the family and its configuration for the architectures that may express a configuration."""
-    architectures = {model_type: name for name, model_type in gguf.ARCHITECTURES.items()}
-    for model_type, _, theirs in equivalents(config, layout):
-        if (name := architectures.get(model_type)) is None:
-            continue
-        family = FAMILIES[model_type]
-        metadata = {"general.architecture": name}
-        metadata |= {f"{name}.{key}": value for key, value in gguf_options(family, config).items()}
-        stored = {"blk.0.attn_qkv.weight": torch.empty(0)} if gguf.FUSED in family.names else {}
-        family = gguf.gguf_family(family, stored, name)
-        is_ignored = f"{name}.{gguf.WINDOW}" in metadata and f"{name}.{gguf.PATTERN}" not in metadata  # by llama.cpp
-        is_ignored |= name in NO_HEAD and not config.tie_weights
-        if not is_ignored:
-            yield metadata, family, theirs
+    return metadata, tensors if factors is None else {**tensors, gguf.ROPE_FACTORS[0]: factors}
 
 
 def gguf_options(family: Layout, config: GPTConfig) -> dict[str, Any]:
@@ -496,67 +458,60 @@ def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
         return {f"{PLACE}.model": "none"}
     if isinstance(vocabulary, Tokenizer):
         ids, merges = tokenizer_formats.letters_and_merges(vocabulary.encoding._mergeable_ranks)
-        special = vocabulary.special_names
-        found = byte_level(ids | special, [" ".join(pair) for pair in merges], "gpt-2", dict.fromkeys(special, CONTROL))
+        special = [{"content": name, "id": i, "special": True} for name, i in vocabulary.special_names.items()]
+        content = {**tokenizer_formats.byte_level_json(ids, merges), "added_tokens": special}
         roles = {"bos_token": vocabulary.eot_id, "eos_token": vocabulary.eot_id}
     elif isinstance(vocabulary, HuggingFaceTokenizer):
-        found = library_metadata(vocabulary)
-        ids = vocabulary._tokenizer.get_vocab()
-        roles = {role: ids.get(name) for role, name in vocabulary.tokens.items()}
-        if roles.get("eos_token") is None:
-            roles["eos_token"] = vocabulary.eot_id
+        content, ids = json.loads(vocabulary._tokenizer.to_str()), vocabulary._tokenizer.get_vocab()
+        named = {role: ids[name] for role, name in vocabulary.tokens.items() if name in ids}
+        roles = {"eos_token": vocabulary.eot_id, **named}
     else:
         raise GPTError("gguf.vocabulary", kind=type(vocabulary).__name__)
-    for role, token_id in roles.items():
-        if role in tokenizer_formats.ROLES and token_id is not None:
-            found[f"{tokenizer_formats.ROLES[role]}_token_id"] = token_id
-    found["add_bos_token"] = bool(vocabulary.prefix_ids)
+    found = tokens_metadata(content, vocabulary.strips_space) | {"add_bos_token": bool(vocabulary.prefix_ids)}
+    for role, name in tokenizer_formats.ROLES.items():
+        if (token_id := roles.get(role)) is not None:
+            found[f"{name}_token_id"] = token_id
     metadata = {f"{PLACE}.{name}": value for name, value in found.items()}
     return metadata if vocabulary.chat is None else metadata | {"tokenizer.chat_template": vocabulary.chat.source}
 
 
-def byte_level(ids: dict[str, int], merges: list[str], pre: str, kinds: dict[str, int]) -> dict[str, Any]:
-    """Return the metadata of byte-level BPE. kinds: {token: type} for tokens that are not normal."""
+def tokens_metadata(content: dict[str, Any], strips_space: bool) -> dict[str, Any]:
+    """Return the metadata for the contents of a tokenizer.json. Raises ValueError if it is of another kind."""
+    model, pre_tokenizer = content["model"], content["pre_tokenizer"]
+    require(model["type"] == "BPE", "gguf.vocabulary", kind=model["type"])
+    splits = pre_tokenizer.get("pretokenizers", [pre_tokenizer]) if pre_tokenizer else []
+    is_byte_level = any(each["type"] == "ByteLevel" for each in splits)
+    kind = pre_tokenizer["type"] if pre_tokenizer else "BPE"
+    if not is_byte_level and not (model.get("byte_fallback") and kind in ("BPE", "Split", "Metaspace")):
+        raise GPTError("gguf.vocabulary", kind=kind)
+    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+    kinds = {each["content"]: CONTROL if each["special"] else USER_DEFINED for each in content["added_tokens"]}
+    ids = {**model["vocab"], **{each["content"]: each["id"] for each in content["added_tokens"]}}
     names = {token_id: name for name, token_id in ids.items()}
     tokens = [names.get(i, f"[PAD{i}]") for i in range(max(names) + 1)]
+    if not is_byte_level:
+        kinds |= {token: tokenizer_formats.BYTE for token in tokens if BYTE_TOKEN.fullmatch(token)}
+        kinds |= {model["unk_token"]: tokenizer_formats.UNKNOWN} if model.get("unk_token") else {}
     types = [kinds.get(token, tokenizer_formats.NORMAL) for token in tokens]
-    return {"model": "gpt2", "pre": pre, "tokens": tokens, "token_type": types, "merges": merges}
-
-
-def library_metadata(vocabulary: HuggingFaceTokenizer) -> dict[str, Any]:
-    """Return the metadata for a vocabulary of the `tokenizers` library. Raises ValueError if it is of another kind."""
-    content = json.loads(vocabulary._tokenizer.to_str())
-    model, normalizer, pre_tokenizer = content["model"], content["normalizer"], content["pre_tokenizer"]
-    if model["type"] != "BPE":
-        raise GPTError("gguf.vocabulary", kind=model["type"])
-    added = {each["content"]: each for each in content["added_tokens"]}
-    kinds = {name: CONTROL if each["special"] else USER_DEFINED for name, each in added.items()}
-    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
-    ids = {**model["vocab"], **{name: each["id"] for name, each in added.items()}}
-    splits = pre_tokenizer.get("pretokenizers", [pre_tokenizer]) if pre_tokenizer else []
-    if any(each["type"] == "ByteLevel" for each in splits):
-        return byte_level(ids, merges, pattern_name(normalizer, splits, model), kinds)
-    if not model.get("byte_fallback") or (pre_tokenizer and pre_tokenizer["type"] not in ("Split", "Metaspace")):
-        raise GPTError("gguf.vocabulary", kind=pre_tokenizer["type"] if pre_tokenizer else model["type"])
+    if is_byte_level:
+        pre = pattern_name(content["normalizer"], splits, model)
+        return {"model": "gpt2", "pre": pre, "tokens": tokens, "token_type": types, "merges": merges}
     rank: dict[str, int] = {}
     for n, (left, right) in enumerate(merge.split(" ") for merge in merges):
         rank.setdefault(left + right, n)
-    names = {token_id: name for name, token_id in ids.items()}
-    tokens = [names.get(i, f"[PAD{i}]") for i in range(max(names) + 1)]
-    kinds |= {token: tokenizer_formats.BYTE for token in tokens if BYTE_TOKEN.fullmatch(token)}
-    kinds |= {model["unk_token"]: tokenizer_formats.UNKNOWN} if model.get("unk_token") else {}
     scores = [float(-rank.get(token, len(merges))) for token in tokens]
-    types = [kinds.get(token, tokenizer_formats.NORMAL) for token in tokens]
     if len(merges) < len(tokenizer_formats.merges_of(list(zip(tokens, scores, types, strict=True)))):
         raise GPTError("gguf.vocabulary", kind="BPE")  # SentencePiece tries all pairs that make a token
-    whole = [kind == USER_DEFINED for kind in types]
     return {
         "model": "llama",
         "pre": "default",
-        "tokens": [token.replace(SPACE, " ") if each else token for token, each in zip(tokens, whole, strict=True)],
+        "tokens": [
+            token.replace(SPACE, " ") if kind == USER_DEFINED else token
+            for token, kind in zip(tokens, types, strict=True)
+        ],
         "scores": scores,
         "token_type": types,
-        "add_space_prefix": vocabulary.strips_space,
+        "add_space_prefix": strips_space,
     }
 
 
