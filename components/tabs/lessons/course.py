@@ -119,7 +119,7 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("training", "training", 19, "training.trainer:Trainer.update", TRAIN),
     Lesson("schedule", "training", 19, "training.recipe:Recipe.lr_factor training.trainer:Trainer.update", TRAIN),
     Lesson("dropout", "training", 10, "layers:Dropout.formula model:FeedForward.forward", TRAIN),
-    Lesson("layouts", "use", 17, "models.checkpoints.layouts:BOOK_NAMES models.checkpoints.writing:transposed", WRITE),
+    Lesson("layouts", "use", 17, "models.checkpoints.layouts:BOOK_NAMES models.checkpoints.layouts:MATRICES", WRITE),
     Lesson("next", "use", 20, "cache:KVCache.update model:CausalSelfAttention.sdpa_attention", WRITE),
     Lesson(
         "concepts",

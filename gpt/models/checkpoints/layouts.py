@@ -34,6 +34,7 @@ BLOCK_ROLES = (
     *("ln_2", "mlp.c_gate", "mlp.c_fc", "mlp.c_proj"),
 )
 ROLES = ("wte", "wpe", *(f"h.{{n}}.{name}" for name in BLOCK_ROLES), "ln_f", "lm_head")
+# Linear layers of a block. In transformers' GPT-2, they are stored as (in, out), like in OpenAI's released weights.
 MATRICES = ("h.{n}.attn.c_attn", "h.{n}.attn.c_proj", GATE, "h.{n}.mlp.c_fc", "h.{n}.mlp.c_proj")
 QKV_ORDERS = (*map("".join, permutations("qkv")), "heads")
 # Fields that a layout file may contain, and options, in case neither the weights nor the configuration determine them.

@@ -65,8 +65,6 @@ POSITIONS = "position_embd.weight"  # llama.cpp expects it in float32
 OWN_HEAD = ("gptneox", "olmo2", "phi2", "stablelm")  # llama.cpp opens them only with an output matrix
 NO_HEAD = ("gemma", "gemma2")  # llama.cpp always uses the embedding
 N_BLOCK = 32  # numbers in a block of Q8_0
-# Matrices that transformers stores as (in, out), like OpenAI's released weights.
-TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
 NORM_ERROR = 1e-6  # rounding errors of a mean of squares
 BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family may have biases that the model lacks
 
@@ -337,11 +335,6 @@ def stored_shapes(family: Layout, config: GPTConfig) -> dict[str, tuple[int, ...
             stacked = [shapes.pop(name.replace(names[0], part)) for part in names]
             shapes[name.replace(names[0], fused)] = (sum(size[0] for size in stacked), *stacked[0][1:])
     return shapes
-
-
-def transposed(name: str, tensor: Tensor) -> Tensor:
-    """Convert a weight from our orientation to that of transformers, or vice versa. Returns a view."""
-    return tensor.t() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
 
 
 def save_gguf(

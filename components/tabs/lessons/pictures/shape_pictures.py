@@ -15,9 +15,8 @@ from components.widgets.chart import Drawing
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M, cache_numbers, next_token_multiplications
 from gpt.model import meta_model
-from gpt.models.checkpoints.layouts import BOOK
-from gpt.models.checkpoints.translate import their_name
-from gpt.models.checkpoints.writing import transposed
+from gpt.models.checkpoints.layouts import BOOK, MATRICES
+from gpt.models.checkpoints.translate import role_of, their_name
 from gpt.models.memory import format_bytes
 
 
@@ -56,7 +55,8 @@ def name_rows(layout: str) -> list[list[str]]:
         elif layout == "book":
             rows.append([their_name(ours, BOOK), str(list(tensor.shape)), *here])
         else:
-            theirs = transposed(ours, tensor) if layout == "hugging_face" else tensor
+            is_matrix = role_of(ours).removesuffix(".weight") in MATRICES
+            theirs = tensor.t() if layout == "hugging_face" and is_matrix else tensor
             name = ours if ours == "lm_head.weight" else f"transformer.{ours}"
             rows.append([name, str(list(theirs.shape)), *here])
     return rows
