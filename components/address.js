@@ -60,7 +60,7 @@ export function followHistory(store, send, remember) {
     tellParent();
   }
 
-  store.on("address", (/** @type {Address | null} */ address) => {
+  store.on("address", ({ shown: address }) => {
     if (!address || address.at < asked) return;
     const search = withOwn(address.query, location.search);
     const isOtherStop = parameter(search, "stop") !== parameter(location.search, "stop"); // the class bar has its own back button for stops
@@ -74,9 +74,9 @@ export function followHistory(store, send, remember) {
     }
     write(search, isNew && !leavesFilm ? "pushState" : "replaceState");
   });
-  store.on("voice", ({ language }) => {
+  store.on("voice", ({ spoken: { language } }) => {
     const parameters = new URLSearchParams(location.search);
-    if (!store.signals.address || !parameters.has("lang") || parameters.get("lang") === language) return;
+    if (!store.view("address").shown || !parameters.has("lang") || parameters.get("lang") === language) return;
     parameters.set("lang", language);
     write(asSearch(parameters), "replaceState");
   });

@@ -63,17 +63,15 @@ store.on("saved", (changes) => {
   saved = { ...saved, ...changes };
   write("sessionStorage", SAVED, JSON.stringify(saved));
 });
-store.on("session", (known) => {
-  if (!known) return;
+store.on("session", ({ id }) => {
   hasBegun = true;
-  begin(known);
+  begin(id);
 });
 store.on("restore", () => location.reload());
 const { languages } = window.glassbox.options.page;
 speak(languages.includes(language()) ? language() : languages[0]);
-store.on("voice", (voice) => {
-  if (!hasBegun) return; // the frame in the page's HTML is in English for every visitor
-  speak(voice.language);
-  setExact(voice.exact);
-  document.body.toggleAttribute("data-numbers", voice.exact); // redraws everything
+store.on("voice", ({ spoken }) => {
+  speak(spoken.language);
+  setExact(spoken.exact);
+  document.body.toggleAttribute("data-numbers", spoken.exact); // redraws everything
 });

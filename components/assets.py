@@ -124,7 +124,6 @@ _URL = f"glassbox/{_VERSION}/"
 _CALLS = f"""window.glassbox = {{
   options: {json.dumps({"chart": {"dark": DARK_PARTNERS, "plotly": PLOTLY_URL}, "page": {"languages": [*LANGUAGES]}})},
   waiting: [],
-  mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
   card(...call) {{ this.waiting.push(() => window.glassbox.card(...call)); }},
   receive(...call) {{ this.waiting.push(() => window.glassbox.receive(...call)); }},
   opened() {{ this.waiting.push(() => window.glassbox.opened()); }},

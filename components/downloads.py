@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from weakref import WeakValueDictionary
 
 from starlette.background import BackgroundTask
@@ -19,7 +20,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from components.limits import MAX_FILE_BYTES
-from components.render import Signal
+from components.render import View, is_own
 from components.state.session import Session
 
 _FOLDER = "glassbox/files"
@@ -90,11 +91,12 @@ def _serve(download: Download) -> None:
         total -= each.n_bytes
 
 
-def _address(download: Download | None) -> dict[str, str] | None:
-    return None if download is None else {"url": download.url, "name": download.path.name}
+def _offered(s: Any) -> dict[str, Any]:
+    download = s[DownloadState].offered
+    return {"file": None if download is None else {"url": download.url, "name": download.path.name}}
 
 
-SIGNAL = Signal("download", lambda s: _address(s.state(DownloadState).offered))
+VIEW = View("download", _offered, is_own)
 
 
 def _answer(request: Request) -> Response:

@@ -44,7 +44,7 @@ QUEUES: dict[Queue, dict[str, Any]] = {
 # Views show progress instead of gradio, whose progress messages copy every output's state.
 OVER = object()
 NO_PROGRESS: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
-RESTORE = '{"n":0,"base":null,"restore":true}'  # makes the page reload with its saved session
+RESTORE = '{"n":0,"base":null,"views":{"restore":{}}}'  # makes the page reload with its saved session
 
 
 class Events:

@@ -94,7 +94,7 @@ function startHero() {
   for (const name of ["click", "input"]) addEventListener(name, open, true);
 }
 
-store.on("download", (file) => file && saveFile(file.url, file.name));
+store.on("download", ({ file }) => file && saveFile(file.url, file.name));
 startHero();
 explainWords();
 followHistory(store, navigate, rememberLink);

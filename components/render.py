@@ -1,9 +1,8 @@
 """Rendering: draws what has changed and sends it to the browser as one frame.
 
-A View fills a browser widget; a Signal is a value for the page's script, such as the properties of gradio's components.
-Each is a pure function of a snapshot, drawn again only if something that it read has changed (see
-`components.state.reads`). So opening a tab, changing the language or a selection, and generating a token are the same
-operation.
+A View is data for a browser widget or the page's script. It is a pure function of a snapshot, drawn again only if
+something that it read has changed (see `components.state.reads`). So opening a tab, changing the language or a
+selection, and generating a token are the same operation.
 
 Each of them fails alone: an error is logged and counted, the page shows a sentence in place of the view, and the rest
 of the frame is drawn.
@@ -11,13 +10,10 @@ of the frame is drawn.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from plotly.utils import PlotlyJSONEncoder
 
 from components.errors import PageError, localize_error
 from components.i18n import speaking, t
@@ -27,18 +23,19 @@ from components.state.admission import ANALYSES
 from components.state.reads import Computed, Pending, Reads, Result, Seen, is_ready, is_same, value_of
 from components.state.session import Session
 from components.state.snapshot import Snapshot
+from components.widgets.widget import to_json
 from gpt.background import threads_for
 
 FOLLOWING_SECONDS = 0.4  # shortest pause between two rounds of computing while a text is written
 PAUSE_FACTOR = 3  # shortest pause, as a multiple of the round's duration
 POLL_SECONDS = 0.02
 Draw = Callable[[Any], Any]  # a function of a snapshot that records what is read from it
-Page = Any  # the source of frames: a Session, or a session as its followers see it (`is_mirror`)
+Page = Any  # the source of frames: a Session, or a session as its followers see it
 
 
 @dataclass(frozen=True)
 class View:
-    """A widget's data.
+    """Data for a widget, or for the page's script, which listens for its changed fields.
 
     name: shared with the widget. draw: returns JSON-compatible fields; the browser keeps fields that are left
     out. It does not run the model. shown: whether the widget is on the page; otherwise it is not drawn.
@@ -49,22 +46,9 @@ class View:
     shown: Callable[[Snapshot], bool] | None = None
 
 
-@dataclass(frozen=True)
-class Signal:
-    """A value for the page's script, like a View's fields for a widget.
-
-    is_shared: whether it is also sent to pages that follow this one. by_field: whether only the changed fields of what
-    `draw` returns, a dict or None, are sent.
-    """
-
-    name: str
-    draw: Draw
-    is_shared: bool = False
-    by_field: bool = False
-
-    def fields(self, s: Any) -> dict[str, Any]:
-        value = self.draw(s)
-        return (value or {}) if self.by_field else {"": value}
+def is_own(s: Snapshot) -> bool:
+    """Return whether a visitor's own page is drawn: not the page's HTML, nor a page that follows another one."""
+    return bool(s.id)
 
 
 @dataclass(frozen=True)
@@ -76,22 +60,21 @@ class Sent:
 
 
 class Renderer:
-    """Draws frames from each tab's views (the key "" means every tab) and from the signals.
+    """Draws frames from each tab's views; the key "" means every tab.
 
     properties: for each of gradio's components passed to `Events.show`, the function that returns its properties.
     """
 
     def __init__(self) -> None:
-        self.views: dict[str, list[View]] = {}
+        self.views: dict[str, list[View]] = {"": [View("properties", self._properties)]}
         self.properties: list[Draw] = []
-        self.signals = [Signal("properties", self._properties, is_shared=True, by_field=True)]
         self._initial: dict[Hashable, Sent] = {}
 
     def add(self, tab: str, views: Iterable[View]) -> None:
         self.views.setdefault(tab, []).extend(views)
 
     def shown(self, s: Snapshot) -> list[View]:
-        views = [*self.views.get("", ()), *self.views.get(s.tab, ())]
+        views = [*self.views[""], *self.views.get(s.tab, ())]
         return [view for view in views if view.shown is None or view.shown(s)]
 
     def missing(self, session: Page, s: Snapshot) -> list[Computed[Any]]:
@@ -117,8 +100,7 @@ class Renderer:
         person has clicked.
         """
         session.sent, session.frame_number = {}, 0
-        properties = self.signals[0]
-        changes(properties.name, properties.fields, session.snapshot(), session.sent)
+        changes("properties", self._properties, session.snapshot(), session.sent)
         frame = self.frame(session)
         self._initial = dict(session.sent)
         return frame or ""
@@ -139,24 +121,19 @@ class Renderer:
             if is_whole:
                 session.sent = {}
             s, sent = session.snapshot(), session.sent
-            views, signals = dict[str, str](), dict[str, str]()
+            views: dict[str, str] = {}
             for view in self.shown(s):
-                if new := changes(view.name, view.draw, s, sent, is_shown=True):
+                if new := changes(view.name, view.draw, s, sent):
                     views[view.name] = _object(new)
-            for each in self.signals:
-                heard = each.is_shared or not session.is_mirror
-                if heard and (new := changes(each.name, each.fields, s, sent)):
-                    signals[each.name] = _object(new) if each.by_field else new[""]
-            wanted = None if session.is_mirror else self.wanted(session, s)
+            wanted = self.wanted(session, s) if is_own(s) else None
             if wanted != sent.get("wanted"):  # sent again whenever something else is missing
                 sent["wanted"] = wanted
-                signals["wanted"] = _json(None if wanted is None else s.tab)
-            if not views and not signals and not is_whole:
+                views["wanted"] = to_json({"tab": None if wanted is None else s.tab})
+            if not views and not is_whole:
                 return None
             base = None if is_whole else session.frame_number
             session.frame_number += 1
-            numbers = {"n": _json(session.frame_number), "base": _json(base)}
-            return _object({**numbers, "views": _object(views), **signals})
+            return _object({"n": to_json(session.frame_number), "base": to_json(base), "views": _object(views)})
 
     def _properties(self, s: Any) -> dict[str, Any]:
         """Return the properties of gradio's components by number. Each fails alone."""
@@ -169,12 +146,12 @@ class Renderer:
         return drawn
 
 
-def changes(name: str, draw: Draw, s: Snapshot, sent: dict[Any, Any], *, is_shown: bool = False) -> dict[str, str]:
-    """Return the fields of a view or signal that differ from those sent last, as JSON, and record them in `sent`.
+def changes(name: str, draw: Draw, s: Snapshot, sent: dict[Any, Any]) -> dict[str, str]:
+    """Return the fields of a view that differ from those sent last, as JSON, and record them in `sent`.
 
-    is_shown: whether it has two more fields. failed: a sentence if it could not be drawn. waiting: whether it waits for
-    a result, and shows the last one. An error is logged and counted, unless it is the result of something computed,
-    which is a sentence for the visitor.
+    There are two more fields. failed: a sentence if it could not be drawn. waiting: whether it waits for a result, and
+    shows the last one. An error is logged and counted, unless it is the result of something computed, which is a
+    sentence for the visitor.
     """
     before: Sent | None = sent.get(name)
     if before is not None and is_same(before.seen, s):
@@ -183,7 +160,7 @@ def changes(name: str, draw: Draw, s: Snapshot, sent: dict[Any, Any], *, is_show
     reads.seen |= {"language": s.language, "numbers": s.numbers}  # texts depend on them
     failed, is_waiting = "", False
     try:
-        fields = {key: value if isinstance(value, Lines) else _json(value) for key, value in draw(reads).items()}
+        fields = {key: value if isinstance(value, Lines) else to_json(value) for key, value in draw(reads).items()}
     except Pending:
         is_waiting = True
     except Exception as problem:
@@ -191,9 +168,9 @@ def changes(name: str, draw: Draw, s: Snapshot, sent: dict[Any, Any], *, is_show
         if problem is not reads.problem:
             count_error("drawing", problem)
     last = {} if before is None else before.fields
-    for key, value in (("failed", failed), ("waiting", is_waiting)) if is_shown else ():
+    for key, value in (("failed", failed), ("waiting", is_waiting)):
         if value or key in last:
-            fields[key] = _json(value)
+            fields[key] = to_json(value)
     received = {key: value if isinstance(value, Lines) else hash(value) for key, value in fields.items()}
     sent[name] = Sent(reads.seen, last | received)  # the browser keeps the fields that are left out
     return {key: _change(last.get(key), value) for key, value in fields.items() if last.get(key) != received[key]}
@@ -204,20 +181,15 @@ def _change(before: int | Lines | None, value: str | Lines) -> str:
     if not isinstance(value, Lines):
         return value
     if not isinstance(before, Lines):
-        return _json(value)
+        return to_json(value)
     pairs = enumerate(zip(before, value, strict=False))
     kept = next((i for i, (a, b) in pairs if a != b), min(len(before), len(value)))
-    return _json({"$lines": kept, "add": value[kept:]})
-
-
-def _json(value: Any) -> str:
-    """Return compact JSON without `<`, which is safe inside HTML."""
-    return json.dumps(value, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("<", "\\u003c")
+    return to_json({"$lines": kept, "add": value[kept:]})
 
 
 def _object(fields: Mapping[str, str]) -> str:
     """Build a JSON object from values that are already JSON."""
-    return f"{{{','.join(f'{_json(name)}:{text}' for name, text in fields.items())}}}"
+    return f"{{{','.join(f'{to_json(name)}:{text}' for name, text in fields.items())}}}"
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:

@@ -12,11 +12,11 @@ from typing import Any
 
 import gradio as gr
 
-from components.downloads import SIGNAL as DOWNLOAD
+from components.downloads import VIEW as DOWNLOAD
 from components.events import NO_PROGRESS, QUEUES, Events, error
 from components.frame import choose_language, choose_numbers
 from components.i18n import Language, t
-from components.render import Signal, analyse
+from components.render import View, analyse, is_own
 from components.share.address import Places, address_view, navigate
 from components.share.opening import open_link
 from components.state.hidden import hidden_values, hide_again
@@ -27,20 +27,11 @@ from components.state.store import is_session_id
 from components.state.text import Selection, shading_named
 from gpt import Generation, LoadedModel, get_model, list_models
 
-
-def to_save(s: Snapshot) -> dict[str, Any] | None:
-    """Return the data that the page saves.
-
-    The initial session belongs to no visitor, so it must not replace what the browser has saved.
-    """
-    return None if s.generating or not s.id else saved_session(s)
-
-
-SIGNALS = (
-    Signal("saved", to_save, by_field=True),
-    Signal("session", lambda s: s.id),
+VIEWS = (
+    View("saved", lambda s: {} if s.generating else saved_session(s), is_own),
+    View("session", lambda s: {"id": s.id}, is_own),
     DOWNLOAD,
-    Signal("voice", lambda s: {"language": s.language, "exact": s.numbers}),
+    View("voice", lambda s: {"spoken": {"language": s.language, "exact": s.numbers}}, is_own),
 )
 
 
@@ -51,7 +42,7 @@ def wire_session(
     places: Places,
 ) -> Any:
     """Wire these events and return the one that fires once the page has opened its link."""
-    events.renderer.signals.extend((*SIGNALS, address_view(places)))
+    events.renderer.add("", (*VIEWS, address_view(places)))
 
     def arrive(session_id: str, arrived: str, request: gr.Request) -> Any:
         """Find the loaded page's session, or create it from what the page saved.

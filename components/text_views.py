@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any
 
@@ -16,7 +16,9 @@ from components.i18n import has_text, is_exact, spoken, t
 from components.labels import Vocabulary as Labelled
 from components.labels import listed, marked, percent, quoted, token_text, visible
 from components.parts import Draw, Handler, Lines, Part
+from components.state.admission import Admission
 from components.state.hidden import show_word
+from components.state.jobs import Job
 from components.state.session import Session
 from components.state.text import Selection, Text, TokenStatisticsCache
 from components.state.typed_text import ends_text, shown_tokens
@@ -53,7 +55,7 @@ def surprisal_chart(s: Any) -> tuple[Figure, str] | None:
     if not known:
         return None
     series = {name: np.array([getattr(token, name) for token in known]) for name in ("surprisal", "entropy")}
-    names = {t("strip.surprise"): series["surprisal"], t("strip.entropy"): series["entropy"]}
+    names = {t("strip.shading.surprisal"): series["surprisal"], t("strip.shading.entropy"): series["entropy"]}
     mean = float(series["surprisal"].mean())
     sentence = t("strip.totals", n=len(known), mean=f"{mean:.1f} {t('strip.unit')}", perplexity=f"{2**mean:.1f}")
     words = shown_tokens(s.text.tokenizer, s.text.ids)
@@ -81,14 +83,26 @@ class TwoTexts:
         document = self.documents[side]
         return document_lines(document, self._statistics) if document.n_read else Lines()
 
-    def taken(self, steps: Iterator[tuple[Step | None, Step | None]]) -> Iterator[tuple[Step | None, Step | None]]:
-        """Pass on the steps of both texts, noting what they tell about the tokens."""
-        for both in steps:
+    def write(
+        self,
+        waiting: Admission,
+        job: Job,
+        steps: Iterator[tuple[Step | None, Step | None]],
+        show: Callable[[], object],
+        pace: float = 0,
+    ) -> Iterator[None]:
+        """Read both prompts, and take the steps as in `Admission.paced`. Each update of the page calls `show`."""
+        self.read()
+        show()
+        yield
+        for both, is_due in waiting.paced(steps, job.rest, lambda: pace):
             for side, step in enumerate(both):
                 if step is not None:
                     self._statistics.add(self.documents[side], step)
                     self.finish_reasons[side] = step.finish_reason
-            yield both
+            if is_due:
+                show()
+                yield
 
 
 def text_strip(name: str, *, draw: Draw, on: Handler, **options: Any) -> Part:

@@ -4,7 +4,7 @@
 
 import { copyFrom, make, makeButton, setText } from "../widgets/dom.js";
 import { setWords } from "../widgets/glossary.js";
-import { attempt, defineWidget, isFollowing, mountIn, reveal } from "../widgets/runtime.js";
+import { attempt, defineWidget, isFollowing, mount, reveal } from "../widgets/runtime.js";
 
 /** @typedef {Record<string, any>} Node  a part, as returned by `Part.described` */
 /** @typedef {Record<string, any>} Properties  a part's fixed properties, words and live properties */
@@ -92,11 +92,11 @@ function setChoices(list, choices) {
     };
   },
 
-  widget: ({ widget, view, options, template, classes, name = "" }, { act }) => {
+  widget: ({ widget, options, template, classes, name = "" }, { act }) => {
     const element = make("div", classes);
     element.innerHTML = template; // our own, from the module in `components/widgets`
     requestAnimationFrame(() => {
-      if (element.parentElement) mountIn(element, element.parentElement, { widget, view, id: name, options }, act);
+      if (element.parentElement) mount(element, element.parentElement, { widget, view: name, id: name, options }, act);
     });
     return { element };
   },
@@ -367,7 +367,8 @@ export function card(element, trigger, props, call) {
     return value === undefined ? {} : { value };
   }
 
-  window.glassbox.mount(element, trigger, props, { widget: "card", view: `card.${call.name}`, id: call.name, options: { draw } });
+  const place = element.parentElement?.closest(".gb-widget")?.parentElement ?? element; // outside gradio's block
+  mount(element, place, { widget: "card", view: `card.${call.name}`, id: call.name, options: { draw } }, () => {});
 }
 
 defineWidget("card", (_, { options }) => ({ always: true, draw: options.draw }));

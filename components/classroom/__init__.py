@@ -33,7 +33,7 @@ from components.errors import PageError, localize_error
 from components.events import Events
 from components.i18n import LANGUAGES, Language
 from components.limits import MAX_CLASSES, MAX_FOLLOWERS, MAX_SHORT_LINKS
-from components.render import Renderer, Signal
+from components.render import Renderer, View
 from components.share.address import Places, page_query
 from components.share.handlers import ShareState
 from components.share.link import encode
@@ -98,8 +98,6 @@ _lock = threading.Lock()
 
 class Mirror:
     """A session as its followers see it, in one language. Its first frame contains every view."""
-
-    is_mirror = True
 
     def __init__(self, session: Session, language: Language, numbers: bool, private: tuple[type, ...]) -> None:
         self.session, self.language, self.numbers, self.private = session, language, numbers, private
@@ -367,5 +365,5 @@ def shown(s: Snapshot) -> dict[str, Any] | None:
 def wire_class(events: Events, places: Places, *, is_open: bool) -> None:
     """Wire the event for requests from a class. is_open: whether pages may be followed."""
     classroom = Classroom(events, places, is_open)
-    events.renderer.signals.append(Signal("class", shown, is_shared=True))
+    events.renderer.add("", [View("class", lambda s: {"shown": shown(s)})])
     events.on(events.frame.classroom, classroom.handle, payload=True, queue="model")

@@ -46,13 +46,13 @@ function parts() {
   if (follower.code()) return [make("i", "", t("class.following")), ...place, button(t("class.alone"), follower.leave)];
   const why = follower.ended();
   const again = code && why !== "over" ? [button(t("class.again"), () => follower.follow(code))] : [];
-  const ended = why ? [make("i", "", t(`class.${why}`)), button("×", follower.forget, t("class.close"))] : [];
+  const ended = why ? [make("i", "", t(`class.${why}`)), button("×", follower.forget, t("share.close"))] : [];
   if (!stop) return [...ended, ...again];
   const back = button("←", () => step(-1), t("class.back"));
   const next = button("→", () => step(1), t("class.next"));
   [back.disabled, next.disabled] = [stop.at === 0, stop.at === stop.n - 1];
-  const whole = button(isPresenting() ? t("class.leave") : t("class.present"), () => (isPresenting() ? endPresentation() : present()), "", "gb-class-present");
-  return [...ended, back, next, ...place, ...again, whole, button("×", () => askClass({ do: "end" }), t("class.close"))];
+  const whole = button(isPresenting() ? t("class.leave") : t("share.present"), () => (isPresenting() ? endPresentation() : present()), "", "gb-class-present");
+  return [...ended, back, next, ...place, ...again, whole, button("×", () => askClass({ do: "end" }), t("share.close"))];
 }
 
 const measure = () => document.body.style.setProperty("--gb-bar", `${bar.offsetHeight}px`); // sticky elements stay below the bar
@@ -71,8 +71,8 @@ function draw() {
 addEventListener("resize", measure);
 for (const event of [CHANGED, SPOKEN]) document.addEventListener(event, draw);
 
-/** @param {Shown | null} [value] */
-function take(value = null) {
+/** @param {import("../widgets/store.js").Data} fields */
+function take({ shown: value = null }) {
   if (value?.stop?.at !== shown?.stop?.at) waitsUntil = 0;
   shown = value;
   draw();
@@ -81,4 +81,4 @@ function take(value = null) {
 
 document.addEventListener(OPENS_CLASS, dialog.open);
 store.on("class", take);
-take(store.signals.class);
+take(store.view("class"));

@@ -28,7 +28,7 @@ export function createDialog() {
     stops: section("stops", lines, row(start, add, makeIt), stops.element),
     room: section("room", row(follow), room.element, followers),
   };
-  root.append(close, say(make("h2", "", "", { id: "class-title" }), "class.title"), problem, ...Object.values(sections));
+  root.append(close, say(make("h2", "", "", { id: "class-title" }), "share.class"), problem, ...Object.values(sections));
   sections.page.open = true;
 
   /** @type {Answer | null} */ let answer = null;
@@ -73,7 +73,7 @@ export function createDialog() {
         element.hidden = !link;
         if (!link) return;
         field.value = link.url;
-        field.ariaLabel = t("class.title");
+        field.ariaLabel = t("share.class");
         code.ariaLabel = code.title = t("class.qr");
         const picture = makeShape("svg", { viewBox: `0 0 ${link.qr.size} ${link.qr.size}`, "shape-rendering": "crispEdges" });
         picture.append(makeShape("path", { d: link.qr.path }));
@@ -100,7 +100,7 @@ export function createDialog() {
   function drawWords() {
     for (const [node, key] of words) setText(node, t(key));
     setText(follow, t(answer?.room ? "class.room.close" : "class.room.open"));
-    close.ariaLabel = t("class.close");
+    close.ariaLabel = t("share.close");
     lines.ariaLabel = t("class.stops");
   }
 

@@ -194,7 +194,7 @@ def divergence_bars(
     value reaches the top and shows an infinity sign. labels: the N tokens before the predictions; the first is at
     position `first` in the text. selected: the index to mark.
     """
-    bits, title = np.stack([*series.values()]), t("compare.divergence.axis")
+    bits, title = np.stack([*series.values()]), t("strip.unit")
     endless = np.isinf(bits)
     top = max(0.1, 1.2 * float(bits[~endless].max(initial=0)))
     drawn = grouped_bars(

@@ -88,7 +88,7 @@ def path_lines(
     probability, rank: (N, 2 n_layer), after each layer's attention and after its feed-forward network. stages: names of
     these stages. tokens: (N,), distinguished by hue and dash.
     """
-    n_layer, several, rank_title = len(stages) // 2, len(tokens) > 1, t("why.path.rank")
+    n_layer, several, rank_title = len(stages) // 2, len(tokens) > 1, t("strip.shading.rank")
     positions = style.floats(np.arange(len(stages)) / 2)
     data: list[style.Trace] = []
     for token, p, ranks, (colour, dash) in zip(tokens, probability, rank, _PATHS, strict=False):

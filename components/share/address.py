@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from components.errors import PageError
-from components.render import Signal
+from components.render import View, is_own
 from components.share.link import MAX_LINK, decode, document_values, encode
 from components.share.sequence import sequence_values
 from components.state.adoption import return_to
@@ -59,9 +59,13 @@ class Places:
     model: str
 
 
-def address_view(places: Places) -> Signal:
-    """Return the signal that contains the address's query. Its value is None until the page's link has been opened."""
-    return Signal("address", lambda s: {"query": address(s, places), "at": s.navigated} if s.link_opened else None)
+def address_view(places: Places) -> View:
+    """Return the view with the address. It is None until the page's link has been opened."""
+
+    def draw(s: Any) -> dict[str, Any]:
+        return {"shown": {"query": address(s, places), "at": s.navigated} if s.link_opened else None}
+
+    return View("address", draw, is_own)
 
 
 def address(s: Snapshot, places: Places) -> str:

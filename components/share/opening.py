@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from components.concepts import steer
@@ -15,7 +14,7 @@ from components.limits import MAX_LENGTH
 from components.share.address import Places, show_place
 from components.share.link import VIEW, decode, replay
 from components.share.sequence import SequenceState, open_sequence
-from components.state.admission import admitted, measured, waiting_for_cluster
+from components.state.admission import admitted
 from components.state.adoption import load_with_progress
 from components.state.example import first_prompt, shown_prompt
 from components.state.hidden import hide_again
@@ -23,11 +22,9 @@ from components.state.session import Session
 from components.state.settings import LIMITS, Settings, sampling_params, sampling_values
 from components.state.snapshot import Message, Throughput
 from components.state.text import NEWEST
-from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, Step, encode_prompt, list_models, with_seed
+from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, encode_prompt, list_models, with_seed
 from gpt.documents.edit_text import parse_edits
 from gpt.documents.generation import stream
-
-UPDATE_SECONDS = 0.1  # time between two frames while the text is generated
 
 
 @dataclass
@@ -138,19 +135,13 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     session.progress = Message("status.reading")
     yield
     session.progress = None
-    written: Iterator[Step | None] = (step for _, step in stream(document, params, length))
+    steps, began = stream(document, params, length), time.perf_counter()
     if "text" in parameters:
-        written = replay(document, parameters["text"], params)
-    steps, rest = measured(written, params.seed, time.perf_counter(), session), partial(session.lock.rest, turn)
+        steps = ((document, step) for step in replay(document, parameters["text"], params))
     try:
         with admitted(session, loaded) as waiting:
             yield from waiting
-            for made, is_due in waiting.paced(session.lock.steps(turn, steps), rest, lambda: 0, lambda: UPDATE_SECONDS):
-                session.progress = waiting_for_cluster(loaded) if made is None else None
-                if made is not None:
-                    session.finish_reason = made.finish_reason or "max_new_tokens"
-                if is_due:
-                    yield
+            yield from waiting.stream(turn, steps, params.seed, began)
     except ValueError as problem:  # unknown ids, or a full context
         link.refuse("text")
         link.problem = problem

@@ -52,10 +52,11 @@ def stop(state: Any, session: Session) -> None:
 
 
 def run_steps(
-    session: Session, state: Any, steps: Callable[[Job], Generator[None]], *, problem: str = "notice"
+    session: Session, state: Any, steps: Callable[[Job], Generator[None]], *, problem: str | None = "notice"
 ) -> Iterator[None]:
-    """Run steps as a state's job until they end or the job is stopped. problem: the field for an error."""
-    session.change(state, **{problem: None})
+    """Run steps as a state's job until they end or the job is stopped. problem: the field for an error, or None."""
+    if problem is not None:
+        session.change(state, **{problem: None})
     try:
         with started(session, state) as job, closing(steps(job)) as running:
             yield
@@ -66,6 +67,8 @@ def run_steps(
     except Cancelled:
         return
     except ValueError as error:
+        if problem is None:
+            raise
         session.change(state, **{problem: error})
 
 

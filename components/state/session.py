@@ -53,8 +53,6 @@ class Session(Shown):
     other attribute is replaced as a whole and may be read at any time.
     """
 
-    is_mirror = False  # see `components.render.Page`
-
     def __init__(
         self, document: Generation | None, prompt: str = "", selection: Selection | None = None, **values: Any
     ) -> None:

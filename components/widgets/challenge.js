@@ -26,7 +26,7 @@ function mount(root, host) {
     setText(find(hint, "p"), data.hint ?? "");
     hint.hidden = solved;
     setText(again, t("challenges.again"));
-    setText(link, t("challenges.link"));
+    setText(link, t("share.link"));
     setText(on, `${t("challenges.next")} →`);
     on.hidden = !data.next;
     if (solved) progress.keep(data.open, 2, data.score);

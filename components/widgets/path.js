@@ -72,7 +72,7 @@ function mount(root, host) {
 
     // names, in the order of computation
     write(t("path.words"), left - 8, 24, "gb-path-name", "end");
-    if (!isNarrow) write(t("path.numbers"), left + 8, TOP - 8, "gb-path-note");
+    if (!isNarrow) write(t("inside.step.numbers"), left + 8, TOP - 8, "gb-path-note");
     write(t("path.layers", { n: n_layer, last: n_layer - 1 }), (start + end) / 2, 24, "gb-path-name");
     write(t("path.next"), end + 24, 24, "gb-path-name", "start");
     if (!isNarrow) {

@@ -24,7 +24,7 @@ function replaceButtons(group, name, content) {
  * @param {(change: Record<string, number>) => void} want
  */
 export function drawPicks(root, { layer, n_layer, head, n_head, kv_heads }, want) {
-  const [layers, heads] = [t("flow.layer"), t("flow.head")];
+  const [layers, heads] = [t("attention.layer"), t("attention.head")];
   const [back, on] = /** @type {const} */ ([["‹", "−", -1], ["›", "+", 1]]).map(([text, sign, by]) => {
     const isThere = layer + by >= 0 && layer + by < n_layer;
     return pickButton(text, `${layers} ${sign}`, () => want({ layer: layer + by }), isThere ? {} : { disabled: "" });

@@ -42,7 +42,8 @@ export function step(by) {
 function onKey(event) {
   const { key, target } = event;
   const by = STEPS[key];
-  if (!isPresenting() || modified(event) || (!by && key !== "Escape")) return;
+  const leaves = key === "Escape" && !steppers.film; // Escape closes an open film first
+  if (!isPresenting() || modified(event) || (!by && !leaves)) return;
   if (target instanceof Element && target.closest(TYPING) && !key.startsWith("Page")) return;
   if (key === " " && target instanceof Element && target.closest("button, summary, [role]")) return;
   event.preventDefault();

@@ -7,7 +7,7 @@ import { Store } from "./store.js";
 
 /** @typedef {import("./store.js").Data} Data */
 /** @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template */
-/** @typedef {{ widget: string, view: string, id: string, options: Record<string, any> }} Call  see `widget` in widget.py */
+/** @typedef {{ widget: string, view: string, id: string, options: Record<string, any> }} Call  view: whose data it draws */
 /** @typedef {(type: string, payload: object) => void} Trigger */
 /**
  * @typedef {object} Host  the page, as seen by a widget
@@ -16,8 +16,6 @@ import { Store } from "./store.js";
  * @property {boolean} dark  whether the page is dark
  * @property {(payload: object, event?: string) => void} send  raises an event, by default "select"
  * @property {() => void} redraw  draws the same data again, with the next animation frame
- * @property {(name: string, listener: (value: any) => void) => void} on  calls the listener with this field for every
- *   frame that contains it
  *
  * @typedef {object} Widget
  * @property {(data: Data) => void} draw  shows the data; called again with the same data when width, theme or language change
@@ -30,10 +28,9 @@ import { Store } from "./store.js";
  * @property {Widget} widget
  * @property {string} view
  * @property {number} width  of the last drawing, in px
- * @property {(() => void)[]} listening  remove its listeners for frames
  */
 
-// Signals that a page needs even while it follows another page.
+// Views that a page needs even while it follows another page.
 const OF_SESSION = ["session", "saved", "voice", "restore"];
 const LONGEST_REST = 100; // ms
 const LONGEST_PRESS = 1000; // ms
@@ -72,34 +69,23 @@ store.onChange = (views) => refresh([...mounted].filter(({ view }) => views.has(
 /** Defines how a widget is mounted. Its module calls this once. @param {string} name @param {Mount} mount */
 export const defineWidget = (name, mount) => void definitions.set(name, mount);
 
-const answered = new Promise((resolve) => store.on("session", (known) => known && (window.requestIdleCallback ?? setTimeout)(resolve)));
+const answered = new Promise((resolve) => store.on("session", () => (window.requestIdleCallback ?? setTimeout)(resolve)));
 /** @type {Promise<void> | undefined} */ let more;
 
 /** Loads the scripts that the first view does not need, once the page has responded, so that they don't delay it. */
 export const loadMore = () => (more ??= answered.then(() => import(new URL("more.js", import.meta.url).href)));
 
-/** Called by `js_on_load`. @param {HTMLElement} element @param {Trigger} trigger @param {Record<string, any>} props @param {Call} call */
-export function mount(element, trigger, props, call) {
-  const place = element.parentElement?.closest(".gb-widget")?.parentElement ?? element; // outside gradio's block
-  return mountIn(element, place, call, (payload, event) => {
-    if (mirrors) return;
-    // Gradio may repeat an earlier event with that event's data, so the payload is sent as an input.
-    props.value = { ...props.value, [event]: payload };
-    trigger(event, {});
-  });
-}
-
 /**
  * Mounts a widget in the first child of an element.
  * @param {HTMLElement} element @param {Element} place @param {Call} call @param {(payload: object, event: string) => void} send
  */
-export async function mountIn(element, place, call, send) {
+export async function mount(element, place, call, send) {
   if (!definitions.has(call.widget)) await loadMore();
   const make = definitions.get(call.widget);
   if (!make) throw new Error(`no module defines the widget ${call.widget}`);
   removeOld();
   /** @type {Mounted} */
-  const self = { element, place, widget: { draw() {} }, view: call.view, width: -1, listening: [] };
+  const self = { element, place, widget: { draw() {} }, view: call.view, width: -1 };
   /** @type {Host} */ const host = {
     id: call.id,
     options: { ...window.glassbox.options[call.widget], ...call.options },
@@ -108,7 +94,6 @@ export async function mountIn(element, place, call, send) {
     },
     send: (payload, event = "select") => send(payload, event),
     redraw: () => refresh([self]),
-    on: (name, listener) => void self.listening.push(store.on(name, listener)),
   };
   try {
     self.widget = make(/** @type {HTMLElement} */ (element.firstElementChild), host);
@@ -128,7 +113,6 @@ function removeOld() {
     if (each.element.isConnected) continue;
     mounted.delete(each);
     stale.delete(each);
-    for (const end of each.listening) end();
     each.widget.destroy?.();
   }
 }
@@ -147,12 +131,12 @@ export function receive(trigger, watch, props) {
     trigger("controls", {});
   });
   raise = trigger;
-  store.on("wanted", (tab) => tab && tick());
+  store.on("wanted", ({ tab }) => tab && tick());
   watch("value", take);
   take();
 }
 
-/** While the page follows another one, only the session's signals are used. @param {import("./store.js").Frame} frame */
+/** While the page follows another one, only the session's own views are used. @param {import("./store.js").Frame} frame */
 function takeOwn(frame) {
   if (mirrors === "follows" || (mirrors && frame.base !== null)) return store.hear(frame, OF_SESSION);
   if (mirrors) document.body.removeAttribute("data-following");
@@ -357,6 +341,6 @@ export function start(opened, calls = {}) {
   watchPresses();
   loadMore();
   const { waiting, options } = window.glassbox;
-  window.glassbox = { ...calls, mount, receive, opened, options, waiting: [] };
+  window.glassbox = { ...calls, receive, opened, options, waiting: [] };
   for (const call of waiting) call();
 }

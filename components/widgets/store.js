@@ -17,14 +17,13 @@ const changedField = (before, change) => (change?.$lines === undefined ? change 
 
 export class Store {
   /** @type {Map<string, Data>} */ #views = new Map();
-  /** @type {Map<string, Set<(value: any) => void>>} */ #listeners = new Map();
+  /** @type {Map<string, ((fields: Data) => void)[]>} */ #listeners = new Map();
   /** @type {Frame[]} */ #waiting = []; // frames that arrived before their base frame
   /** @type {string | undefined} */ #epoch;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #timer;
   #retryDelay = RETRY_MS;
 
   number = 0; // of the newest applied frame
-  /** The newest values of the frames' other fields. @type {Record<string, any>} */ signals = {};
 
   /** Asks the server for a complete frame. @type {() => void} */
   onGap = () => {};
@@ -38,13 +37,11 @@ export class Store {
   }
 
   /**
-   * Calls `listener` with the `name` field of each frame that contains it; returns a function that removes the listener.
-   * @param {string} name @param {(value: any) => void} listener
+   * Calls `listener` with the changed fields of a view, after each frame that contains some.
+   * @param {string} view @param {(fields: Data) => void} listener
    */
-  on(name, listener) {
-    const all = this.#listeners.get(name) ?? new Set();
-    this.#listeners.set(name, all.add(listener));
-    return () => void all.delete(listener);
+  on(view, listener) {
+    this.#listeners.set(view, [...(this.#listeners.get(view) ?? []), listener]);
   }
 
   /** Applies a frame once its base frame has been applied; outdated frames are dropped. @param {Frame} frame */
@@ -72,14 +69,14 @@ export class Store {
   }
 
   /**
-   * Passes these fields of a frame to their listeners without changing the displayed data. An error in one must not keep
-   * the others from being called. @param {Frame & Data} frame @param {string[]} names
+   * Passes these views of a frame to their listeners without changing the displayed data. An error in one must not keep
+   * the others from being called. @param {Frame} frame @param {string[]} names
    */
-  hear(frame, names) {
-    for (const name of names.filter((each) => each in frame)) {
+  hear({ views = {} }, names) {
+    for (const name of names.filter((each) => each in views)) {
       for (const tell of this.#listeners.get(name) ?? []) {
         try {
-          tell(frame[name]);
+          tell(views[name]);
         } catch (error) {
           console.error(error);
         }
@@ -89,20 +86,20 @@ export class Store {
 
   /** @param {Frame} frame */
   #take(frame) {
-    const changed = new Set(Object.keys(frame.views ?? {}));
+    const { views = {} } = frame;
+    const changed = new Set(Object.keys(views));
     if (frame.base === null) {
       for (const name of this.#views.keys()) changed.add(name);
       this.#views.clear();
     }
-    for (const [name, fields] of Object.entries(frame.views ?? {})) {
+    for (const [name, fields] of Object.entries(views)) {
       const data = { ...this.view(name) };
       for (const [field, change] of Object.entries(fields)) data[field] = changedField(data[field], change);
       this.#views.set(name, data);
     }
-    this.signals = frame.base === null ? frame : { ...this.signals, ...frame };
     [this.number, this.#epoch] = [frame.n, frame.epoch];
     this.#retryDelay = RETRY_MS;
     if (changed.size) this.onChange(changed);
-    this.hear(frame, Object.keys(frame));
+    this.hear(frame, Object.keys(views));
   }
 }

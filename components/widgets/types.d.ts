@@ -6,8 +6,6 @@ declare global {
     gradio_config: { root: string };
     /** Functions that the page's HTML calls; calls wait until the scripts have loaded. */
     glassbox: {
-      /** Called by a gr.HTML's script. */
-      mount: typeof import("./runtime.js").mount;
       /** Called by a card's script. */
       card?: typeof import("../cards/card.js").card;
       /** Called by the script of the gr.HTML that receives the frames. */

@@ -67,7 +67,7 @@ def widget(
             return dict(empty)
 
     written = " ".join(("gb-widget", *classes))
-    fixed = {"widget": kind, "view": name, "options": options or {}, "template": template, "classes": written}
+    fixed = {"widget": kind, "options": options or {}, "template": template, "classes": written}
     fixed |= {"answer": answer} if answer else {}
     handlers = {"select": (on, queue), "input": (on_input, input_queue)}
     named = {event: Action(handler, each, latest) for event, (handler, each) in handlers.items() if handler is not None}

@@ -12,8 +12,8 @@ from components import classroom as rooms
 from components.classroom import PRIVATE, Classroom, ClassState, Room, qr_code, shown
 from components.i18n import LANGUAGES
 from components.limits import MAX_CLASSES, MAX_FOLLOWERS
-from components.render import Renderer, Signal, View
-from components.session_events import SIGNALS
+from components.render import Renderer, View
+from components.session_events import VIEWS
 from components.share.address import Opening, Places
 from components.share.handlers import link_menu
 from components.state.session import Session
@@ -35,8 +35,7 @@ class Page:
         self.renderer, self.store = Renderer(), SessionStore()
         text = View("text", self._draw)
         menu = View("share-link", link_menu().draw)
-        self.renderer.add("", [text, menu])
-        self.renderer.signals.extend([*SIGNALS, Signal("class", shown, is_shared=True)])
+        self.renderer.add("", [text, menu, *VIEWS, View("class", lambda s: {"shown": shown(s)})])
         self.session = Session(as_read(get_model(), "The dog ran"), "The dog ran")
         self.store.put("a" * 32, self.session)
         events = type("Events", (), {"store": self.store, "renderer": self.renderer})()
@@ -99,9 +98,9 @@ def test_private_states_of_the_teacher_are_not_sent_but_a_sequence_is(page):
     page.ask(do="links", base=BASE)
     page.ask(do="room", on=True, base=BASE)
     frame = page.follow()["frames"][0]
-    assert set(frame) == {"n", "base", "views", "class"}
-    assert frame["class"]["stop"] == {"at": 0, "n": 1, "title": "Why?"}
-    assert frame["class"]["answer"] is None
+    assert frame["views"].keys() == {"class", "share-link", "text"}
+    assert frame["views"]["class"]["shown"]["stop"] == {"at": 0, "n": 1, "title": "Why?"}
+    assert frame["views"]["class"]["shown"]["answer"] is None
     assert page.session.id not in json.dumps(frame)
 
 

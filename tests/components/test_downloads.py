@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from components import downloads
-from components.downloads import ROUTE, SIGNAL, DownloadState, offer
+from components.downloads import ROUTE, VIEW, DownloadState, offer
 from components.events import Events
 from components.render import Renderer
 from components.state.session import Session
@@ -38,9 +38,9 @@ def offered(session: Session, name: str = "a.bin") -> dict[str, str]:
     """Return what the page receives."""
     steps = offer(session, lambda folder: write(folder, name))
     next(steps)
-    told = SIGNAL.draw(session.snapshot())
+    told = VIEW.draw(session.snapshot())["file"]
     assert [*steps] == []
-    assert SIGNAL.draw(session.snapshot()) is None  # a reloaded page does not save it again
+    assert VIEW.draw(session.snapshot())["file"] is None  # a reloaded page does not save it again
     return told
 
 

@@ -11,8 +11,8 @@ from components.i18n import t
 from components.monitoring import ERRORS
 from components.page import select
 from components.parts import Lines
-from components.render import Renderer, Signal, View
-from components.session_events import SIGNALS, miss_frame, saved_session
+from components.render import Renderer, View
+from components.session_events import VIEWS, miss_frame, saved_session
 from components.state.hidden import hide, show_all
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -61,7 +61,7 @@ def test_only_the_fields_that_changed_are_sent_and_lines_only_from_where_they_di
         assert frame(renderer, session)["views"] == {"a": {"lines": change}}
 
 
-@pytest.mark.parametrize("broken", ["draw", "json", "property", "signal"])
+@pytest.mark.parametrize("broken", ["draw", "json", "property"])
 def test_each_picture_and_property_fails_alone_and_is_counted(session: Session, broken: str) -> None:
     def of(name: str) -> Any:
         def value(s: Any) -> Any:
@@ -81,7 +81,6 @@ def test_each_picture_and_property_fails_alone_and_is_counted(session: Session, 
     data: list[dict[str, Any]] = [{}]
     renderer.add("", [View("a", lambda s: {"text": of("draw")(s), **data[0]})])
     renderer.add("playground", [View("b", of_text)])
-    renderer.signals += [Signal("c", of("signal")), Signal("d", of("fine"))]
     session.query = "good"
     frame(renderer, session)
     before = ERRORS.labels("drawing")._value.get()
@@ -92,9 +91,9 @@ def test_each_picture_and_property_fails_alone_and_is_counted(session: Session, 
     assert frame(renderer, session) is None
     is_failing = broken in ("draw", "json")
     failed = {"failed": t("view.failed")}
-    assert shown["views"] == {"a": failed if is_failing else {"text": "bad"}, "b": {"text": "bad"}}
-    assert shown["properties"] == {"1": {"label": "bad"}} | ({} if broken == "property" else {"0": {"label": "bad"}})
-    assert (shown.get("c"), shown["d"]) == (None if broken == "signal" else "bad", "bad")
+    properties = {"1": {"label": "bad"}} | ({} if broken == "property" else {"0": {"label": "bad"}})
+    first = failed if is_failing else {"text": "bad"}
+    assert shown["views"] == {"properties": properties, "a": first, "b": {"text": "bad"}}
     session.query, data[0] = "good", {}
     assert frame(renderer, session)["views"]["a"] == ({"failed": ""} if is_failing else {"text": "good"})
 
@@ -126,26 +125,26 @@ def test_a_reloaded_page_gets_the_differences_from_its_initial_state(session: Se
 
 def test_what_is_saved_is_sent_whole_once_the_session_is_there_then_only_what_changed() -> None:
     renderer, session = Renderer(), Session(Generation(get_model(), "The dog"), "The dog", Selection(1))
-    renderer.signals.extend(SIGNALS)
+    renderer.add("", VIEWS)
     session.document.read()
-    assert "saved" not in json.loads(renderer.build(session))
+    assert not renderer.build(session)
     session.id = "1"
     session.set_typed("The dog ran", is_current=False)
     renderer.start(session)
-    saved = frame(renderer, session)["saved"]
+    saved = frame(renderer, session)["views"]["saved"]
     assert saved == json.loads(json.dumps(saved_session(session.snapshot())))
     session.settings = session.settings.with_value("temperature", 0.3)
-    assert frame(renderer, session)["saved"].keys() == {"settings"}
+    assert frame(renderer, session)["views"]["saved"].keys() == {"settings"}
     hide(session, [0])
-    assert frame(renderer, session)["saved"] == {"hidden": [0]}
+    assert frame(renderer, session)["views"]["saved"] == {"hidden": [0]}
     turn = session.lock.begin()
     session.document.append(5)
-    assert "saved" not in (frame(renderer, session) or {})
+    assert "saved" not in (frame(renderer, session) or {"views": {}})["views"]
     session.lock.end(turn)
     show_all(session)
-    assert frame(renderer, session)["saved"].keys() == {"document", "unwritten", "hidden"}
+    assert frame(renderer, session)["views"]["saved"].keys() == {"document", "unwritten", "hidden"}
     miss_frame(session, {"seen": 1})
-    assert frame(renderer, session)["saved"].keys() == saved.keys()
+    assert frame(renderer, session)["views"]["saved"].keys() == saved.keys()
 
 
 def test_a_page_that_loads_sets_no_property_that_its_components_were_built_with(session: Session) -> None:
@@ -153,10 +152,10 @@ def test_a_page_that_loads_sets_no_property_that_its_components_were_built_with(
     renderer.properties += [lambda s: {"value": s.tab}, lambda s: {"label": s.language}]
     renderer.build(session)
     renderer.start(session)
-    assert "properties" not in json.loads(renderer.frame(session) or "{}")
+    assert renderer.frame(session) is None
     session.tab = "why"
     renderer.start(session)
-    assert frame(renderer, session)["properties"] == {"0": {"value": "why"}}
+    assert frame(renderer, session)["views"]["properties"] == {"0": {"value": "why"}}
 
 
 def open_tab(tab: str, session: Session, clicked: str) -> None:

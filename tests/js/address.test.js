@@ -36,7 +36,7 @@ Object.assign(globalThis, {
 
 let n = 0;
 let store = new Store();
-const name = (query, at = 0) => store.apply({ n: (n += 1), base: null, address: { query, at } });
+const name = (query, at = 0) => store.apply({ n: (n += 1), base: null, views: { address: { shown: { query, at } } } });
 const go = (step) => {
   page.at += step;
   page.listeners.popstate();
@@ -81,7 +81,7 @@ test("what the address was opened with is replaced, and it keeps the language an
   open("?__theme=dark&lang=zh&prompt=a%20b&junk=1");
   name("tab=why&prompt=a%20b");
   assert.deepEqual(page.entries, ["/app/?tab=why&prompt=a+b&__theme=dark&lang=zh"]);
-  store.apply({ n: (n += 1), base: n - 1, voice: { language: "en" } });
+  store.apply({ n: (n += 1), base: n - 1, views: { voice: { spoken: { language: "en" } } } });
   assert.deepEqual(page.entries, ["/app/?tab=why&prompt=a+b&__theme=dark&lang=en"]);
 });
 

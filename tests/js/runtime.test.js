@@ -69,7 +69,7 @@ const send = (views) => store.apply({ n: (number += 1), base: number === 1 ? nul
 /** Mounts a widget. */
 async function add(widget, id, { view = id } = {}) {
   const element = new FakeElement();
-  await mount(element, () => {}, {}, { widget, id, view, options: {} });
+  await mount(element, element, { widget, id, view, options: {} }, () => {});
   return { element };
 }
 
@@ -233,7 +233,7 @@ test("what frames change in gradio's components is set once, in the order of the
   let changed;
   receive((...event) => events.push(event), (_, callback) => (changed = callback), props);
   for (const updates of [{ 0: { label: "a" }, 2: { value: 1 } }, { 2: { value: 2, visible: true } }]) {
-    props.value = JSON.stringify({ n: store.number + 1, base: store.number, views: {}, properties: updates });
+    props.value = JSON.stringify({ n: store.number + 1, base: store.number, views: { properties: updates } });
     changed();
   }
   assert.ok(events.some(([type]) => type === "controls"));
@@ -251,7 +251,7 @@ test("a tab that the server opens is left out if another one has been clicked si
   receive(() => {}, (_, callback) => (changed = callback), props);
   const opened = (at) => {
     const updates = { 0: { selected: "shapes", at } };
-    props.value = JSON.stringify({ n: store.number + 1, base: store.number, views: {}, properties: updates });
+    props.value = JSON.stringify({ n: store.number + 1, base: store.number, views: { properties: updates } });
     changed();
     return properties(1);
   };

@@ -114,11 +114,11 @@ test("what came on top of the missing frame is applied after the whole one", () 
   assert.deepEqual(store.view("bars"), { text: "fourth", note: "kept" });
 });
 
-test("other fields of a frame reach those who listen for them, after its views", () => {
+test("the changed fields of a view reach those who listen for them, after all views", () => {
   const [store] = recorded();
   const heard = [];
-  store.on("open", (tab) => heard.push(tab, store.view("bars").text));
-  store.apply(whole(1, { bars: { text: "a" } }, { open: "why" }));
+  store.on("open", ({ tab }) => heard.push(tab, store.view("bars").text));
+  store.apply(whole(1, { open: { tab: "why" }, bars: { text: "a" } }));
   store.apply(next(2, {}));
   assert.deepEqual(heard, ["why", "a"]);
 });

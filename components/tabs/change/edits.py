@@ -317,7 +317,7 @@ def bars(s: Any) -> dict[str, Any]:
     chosen = ids[position + 1] if position + 1 < len(ids) else None
     most = np.argsort(-np.maximum(before, after), kind="stable")[:MAX_BARS].tolist()
     order = sorted(with_chosen(most, chosen), key=lambda i: -after[i])
-    where = t("change.bars.after_token", token=quoted(tokenizer, ids[position]))
+    where = t("bars.position", token=quoted(tokenizer, ids[position]))
     return token_bars(
         title, tokenizer, order, before, after, "change.bar", text=where, chosen=chosen, label=visible_token
     )
@@ -371,7 +371,7 @@ def divergence(s: Any) -> Drawing:
     if not np.isnan(found.before):
         sentence += t("change.divergence.cost", before=f"{found.before:.2f}", after=f"{found.after:.2f}")
     if first > 0 or end < n:
-        sentence += t("change.window", start=first, end=end - 1, n=f"{n:,}")
+        sentence += t("why.lens.window", start=first, end=end - 1, n=f"{n:,}")
     return figure, sentence, note or t("change.divergence.note")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,8 +12,8 @@ from components.errors import PageError
 from components.i18n import is_exact, t
 from components.labels import placed, quoted
 from components.parts import Lines, Part
-from components.state.admission import Admission, admitted, min_update_interval
-from components.state.jobs import Job, started
+from components.state.admission import admitted
+from components.state.jobs import Job, run_steps
 from components.state.session import Session
 from components.state.text import NEWEST
 from components.tabs.change import edits as change
@@ -28,7 +28,6 @@ from gpt.documents.edit_text import edits_as_python
 from gpt.documents.snippets import loading_line, params_as_python
 from gpt.tokenizer import prompt_text
 
-UPDATE_SECONDS = 0.02  # minimum time between page updates
 DEFAULT_LENGTH = 40  # new tokens in the program if the visitor has not generated any texts yet
 DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
@@ -48,38 +47,29 @@ def generate_both(session: Session) -> Iterator[None]:
     original, edited = (Generation(loaded, prompt, held=held, edits=each) for each in (turned, both))
     texts = TwoTexts(original, edited, (params, params))
     pair = change.WrittenPair(s.text.version, params, session.settings.length, edits)
-    with started(session, change.Writing) as job:
-        yield
-        with admitted(session, loaded) as waiting:
-            for _ in waiting:
-                yield
-                if job.stopped.is_set():
-                    return
-            yield from _write(session, job, pair, texts, waiting)
+    yield from run_steps(session, change.Writing, partial(_write, session, pair, texts), problem=None)
 
 
-def _write(session: Session, job: Job, pair: change.WrittenPair, texts: TwoTexts, waiting: Admission) -> Iterator[None]:
+def _write(session: Session, pair: change.WrittenPair, texts: TwoTexts, job: Job) -> Generator[None]:
     def shown() -> change.WrittenPair:
         keys, ids = zip(*((str(each.key), tuple(each.ids)) for each in texts.documents), strict=True)
         return replace(pair, keys=keys, ids=ids, lines=(texts.lines(0), texts.lines(1)))
 
-    (original, edited), pace = texts.documents, session.settings.pace
-    texts.read()
-    try:
+    def show() -> None:
         session.change(change.Writing, growing=shown())
-        yield
-        steps = paired_steps(original, edited, *texts.params, pair.length)
-        interval = max(min_update_interval(original.loaded), 0.0 if pace else UPDATE_SECONDS)
-        for _, is_due in waiting.paced(texts.taken(steps), job.rest, lambda: pace, lambda: interval):
-            if is_due:
-                session.change(change.Writing, growing=shown())
-                yield
-    finally:
-        original.read()
-        complete = replace(shown(), read=read_document(original, ("written", original.key), own=True))
-        at = complete.divergence_index
-        session.change(change.Editing, place=(("written", original.key), NEWEST if at is None else at - 1))
-        session.change(change.Writing, growing=None, written=complete)
+
+    original = texts.documents[0]
+    with admitted(session, original.loaded) as waiting:
+        yield from waiting
+        try:
+            steps = paired_steps(*texts.documents, *texts.params, pair.length)
+            yield from texts.write(waiting, job, steps, show, session.settings.pace)
+        finally:
+            original.read()
+            complete = replace(shown(), read=read_document(original, ("written", original.key), own=True))
+            at = complete.divergence_index
+            session.change(change.Editing, place=(("written", original.key), NEWEST if at is None else at - 1))
+            session.change(change.Writing, growing=None, written=complete)
 
 
 def strip(side: int, s: Any) -> dict[str, Any]:
@@ -180,7 +170,7 @@ def texts_section() -> Part:
     original = tokens("change-original", of="original", empty="edited", on=select, draw=partial(strip, 0))
     edited = tokens("change-edited", of="edited", empty="edited", selectable=False, draw=partial(strip, 1))
     both = kit.job_buttons(
-        "change-both", "change.both", generate_both, change.Writing, answer="change-original", ends=True
+        "change-both", "compare.generate", generate_both, change.Writing, answer="change-original", ends=True
     )
     return kit.section(
         kit.title_row(kit.question("change.texts.question"), both),
@@ -190,8 +180,8 @@ def texts_section() -> Part:
             classes="gb-change-stale",
         ),
         kit.columns(
-            kit.column(kit.caption("change.original"), original, min_width=300),
-            kit.column(kit.caption("change.edited"), edited, min_width=300),
+            kit.column(kit.caption("strip.name.original"), original, min_width=300),
+            kit.column(kit.caption("strip.name.edited"), edited, min_width=300),
         ),
         kit.says("change-parted", first_difference),
         kit.says("change-own", lambda s: t("change.own") if s[change.text].own else "", kind="caption"),

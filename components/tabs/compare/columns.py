@@ -40,7 +40,6 @@ Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
 ANSWER = "compare-left-strip"
 TOKENS_PER_SECOND = 30  # per column
-UPDATE_SECONDS = 0.05  # minimum time between page updates
 MAX_BARS = 10
 PRESETS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # what each column's settings change from the defaults
     "seeds": ({}, {"seed": "2"}),
@@ -190,18 +189,14 @@ def _write(session: Session, job: Job) -> Generator[None]:
         with admitted(session, *(document.loaded for document in pair.documents)) as waiting:
             yield from waiting
             pair.read()
-            grew(session)
-            yield
             while pair.comparison.measure(CHUNK):
                 n, total = len(pair.comparison.divergences), pair.comparison.n_measurable
                 session.progress = Message("compare.measuring", {"n": n, "total": total})
+                grew(session)
                 yield
             session.progress = None
             steps = pair.steps(session.state(Compare).length)
-            for _, is_due in waiting.paced(steps, job.rest, lambda: TOKENS_PER_SECOND, lambda: UPDATE_SECONDS):
-                if is_due:
-                    grew(session)
-                    yield
+            yield from pair.write(waiting, job, steps, partial(grew, session), TOKENS_PER_SECOND)
     finally:
         pair.finish_reasons = [reason or "stopped" for reason in pair.finish_reasons]
         session.progress = None

@@ -31,8 +31,7 @@ class Pair(TwoTexts):
         self.positions: list[int | None] = [None, None]
 
     def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
-        left, right = self.documents
-        for both in self.taken(paired_steps(left, right, *self.params, max_new_tokens)):
+        for both in paired_steps(*self.documents, *self.params, max_new_tokens):
             self.comparison.measure()
             yield both
 

@@ -227,7 +227,7 @@ def _stages_sentence(scene: Scene, vectors: HeadVectors, queries: slice, keys: s
     seen = None if scene.recording.looks_ahead(scene.layer) else position + 1
     row = vectors.weights[position, :seen]
     targets = most_attended(scene.tokenizer, scene.recording.ids, row)
-    text = t("stages.says", token=scene.placed(position), layer=scene.layer, head=scene.head, targets=targets)
+    text = t("flow.says", token=scene.placed(position), layer=scene.layer, head=scene.head, targets=targets)
     if scene.recording.length > SIDE:
         text += t(
             "stages.window",

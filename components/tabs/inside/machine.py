@@ -248,7 +248,7 @@ def family(s: Any) -> str:
     caps = {name: f"{getattr(config, name) or 0:g}" for name in ("attn_softcap", "logit_softcap")}
     values = caps | {"n_head": config.n_head, "kv_heads": config.kv_heads, "window": window, "layer": layer}
     parts = [t(f"flow.family.{name}", **values) for name, is_there in found.items() if is_there]
-    separator = t("flow.family.and")
+    separator = t("change.separator")
     return t("flow.family", parts=separator.join(parts)) if parts else ""
 
 

@@ -288,7 +288,7 @@ def hits(s: Any) -> dict[str, Any]:
         name = visible(token_text(tokenizer, hit.token_id)) + (f"  {hit.token_id}" if is_exact() else "")
         cells = (name, f"{hit.rank:,}", percent(final[hit.token_id].item()))
         lines.append({"cells": cells, "sent": here | {"token": hit.token_id}})
-    head = (t("box.token"), t("strip.rank"), t("pipeline.probability"))
+    head = (t("box.token"), t("strip.shading.rank"), t("pipeline.probability"))
     return {"name": t("box.name"), "head": head, "lines": lines}
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from components.i18n import t
-from components.state.admission import admitted, measured, min_update_interval, waiting_for_cluster
+from components.state.admission import admitted, measured
 from components.state.adoption import load_with_progress, remark
 from components.state.example import encodable_text, fitting_text
 from components.state.hidden import show_all
@@ -22,12 +22,11 @@ from components.state.typed_text import name_spans, rest_ids, shown_tokens
 from components.tabs.playground.box import READY, changed, model_of, take_text
 from components.text_views import count_sentence
 from components.widgets.widget import Said
-from gpt import Generation, LoadedModel, SamplingParams, Step, get_model, list_models
+from gpt import Generation, LoadedModel, SamplingParams, get_model, list_models
 from gpt.documents.generation import stream
 from gpt.models.sources import POEMS, STORIES, corpus_of
 from gpt.tokenizer import is_chat, plain_text
 
-UPDATE_SECONDS = 0.05  # minimum time between page updates
 Begin = Callable[[LoadedModel], Generation | None]
 
 
@@ -146,35 +145,20 @@ def _generate(
     session: Session, document: Generation, params: SamplingParams, turn: int, began: float
 ) -> Iterator[None]:
     """Continue the document once it is admitted. Updates the page after each token, or less often under load."""
-    lock, slides = session.lock, document.full
-
-    def made() -> Iterator[Step | None]:
-        nonlocal document
-        document.read()
-        session.throughput = Throughput(params.seed)
-        yield None
-        for current, step in stream(document, params, session.settings.length, slides=slides):
-            document = current
-            session.progress = waiting_for_cluster(document.loaded) if step is None else None
-            if step is not None:
-                session.document, session.finish_reason = document, step.finish_reason
-                session.token_statistics.add(document, step)
-            if step is not None and step.finish_reason is not None:
-                document.read()  # keeps the next-token bars up to date
-            yield step
-
-    def interval() -> float:
-        return max(min_update_interval(document.loaded), UPDATE_SECONDS)
-
+    slides = document.full
     with admitted(session, document.loaded) as waiting:
         for _ in waiting:
             yield
-            if lock.turn != turn:
+            if session.lock.turn != turn:
                 return
-        steps = lock.steps(turn, measured(made(), params.seed, began, session), shorten=slides)
-        for step, is_due in waiting.paced(steps, partial(lock.rest, turn), lambda: session.settings.pace, interval):
-            if is_due or (step is not None and step.finish_reason is not None):
-                yield
+        with session.lock.writing(turn) as has_turn:
+            if not has_turn:
+                return
+            document.read()
+            session.throughput = Throughput(params.seed)
+        yield
+        steps = stream(document, params, session.settings.length, slides=slides)
+        yield from waiting.stream(turn, steps, params.seed, began, lambda: session.settings.pace, shorten=slides)
 
 
 def stop(session: Session) -> None:

@@ -97,7 +97,7 @@ def stage_table(view: PipelineView) -> list[list[str]]:
     for stage in view.stages:
         name, value, window = _name(stage.name), getattr(view.params, stage.name, None), view.params.repetition_window
         if stage.name != "final":
-            name += f" {t('pipeline.off') if value is None else f'{value:g}'}"
+            name += f" {t('change.switches.off') if value is None else f'{value:g}'}"
         if stage.name == "repetition_penalty" and value is not None and window is not None:
             name += f" {t('pipeline.window', n=window)}"
         removed = f"{stage.n_removed:,} ({percent(stage.removed_mass)})" if stage.n_removed else "–"

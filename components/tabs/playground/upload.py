@@ -95,12 +95,12 @@ def _questions() -> tuple[Part, ...]:
         row(
             select(Upload.weights, "upload.weights", **asks("models")),
             select(Upload.heads, "upload.heads", info="upload.heads.info", **asks("numbers")),
-            select(Upload.activation, "upload.activation", info="upload.activation.info", **asks("usual")),
+            select(Upload.activation, "change.activation", info="upload.activation.info", **asks("usual")),
         ),
         text_box(
             Upload.trial, "upload.trial", info="upload.trial.info", on=try_scales, queue="model", **asks("widths")
         ),
-        choice(Upload.scale, "upload.scale", info="upload.scale.info", labelled=True, **asks("widths")),
+        choice(Upload.scale, "upload.scale", info="upload.heads.info", labelled=True, **asks("widths")),
         row(button("upload-open", "upload.open", open_upload, queue="model"), classes="gb-buttons"),
         says("upload-message", message, kind="notice"),
         table("upload-names", draw=names_table, words_from=1),
@@ -194,7 +194,7 @@ def role_words(ours: str, layout: dict[str, Any]) -> str:
     role = re.sub(r"\.(weight|bias)$", "", ours)
     name = role.removeprefix("h.{n}.")
     parts = [f"attn.{letter}" for letter in layout.get("qkv_order", "qkv")] if name == "attn.c_attn" else [name]
-    words = t("upload.role.and").join(t(f"upload.role.{part}") for part in parts)
+    words = t("list.comma").join(t(f"upload.role.{part}") for part in parts)
     turned = role in layout.get("transposed", ()) and not ours.endswith(".bias")
     return t("upload.role.transposed", role=words) if turned else words
 

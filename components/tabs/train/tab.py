@@ -244,7 +244,7 @@ def task_card() -> Callable[[], Card]:
         kit.lead("train.lead"),
         kit.choice(Train.task, "train.task", on=choose_task),
         kit.says("train-about", lambda s: choices.about(s[Train].task), kind="caption"),
-        kit.text_box(Train.text, "train.text", placeholder="train.text.placeholder", on=type_text, show=is_text),
+        kit.text_box(Train.text, "prompt.text", placeholder="train.text.placeholder", on=type_text, show=is_text),
         classes="",
     )
 
@@ -278,7 +278,7 @@ def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Cal
             ),
             kit.button(
                 "train-pause",
-                lambda s: t("train.continue" if is_in(s, "paused") else "train.pause"),
+                lambda s: t("train.continue" if is_in(s, "paused") else "film.pause"),
                 pause,
                 enabled=has_begun,
             ),

@@ -308,7 +308,7 @@ def flow_says(
     if p is None:
         return t("why.flow.busy")
     names, token, best = parts(e, found), e.prediction.token, int(p.argmax())
-    named = t("why.flow.and").join(names[key] for key in off)
+    named = t("list.and").join(names[key] for key in off)
     if len(off) > MAX_NAMED:
         named = t("why.flow.parts", n=len(off))
     was, now = percent(before), percent(p[token].item())

@@ -210,7 +210,7 @@ def parts_bars(s: Any, e: Explained) -> Drawing:
     shown = outside | ({rest: found.rest} if abs(found.rest) >= SMALLEST_REST else {})
     if s[Chosen].order == "layer":
         figure = layer_bars(
-            {t("why.parts.attention"): heads.sum(axis=1), t("why.parts.mlp"): mlp},
+            {t("why.parts.attention"): heads.sum(axis=1), t("flow.short.out"): mlp},
             [(t(f"why.part.{name}.short"), value) for name, value in shown.items()],
         )
     else:
@@ -357,7 +357,7 @@ def roles_section() -> Part:
         kit.question("why.roles.question"),
         kit.row(
             kit.choice(Chosen.role, "why.role"),
-            kit.choice(Chosen.sample, "why.sample"),
+            kit.choice(Chosen.sample, "prompt.text"),
             classes="gb-why-switches",
         ),
         kit.says("why-role-says", role_says, kind="caption"),
@@ -369,7 +369,7 @@ def roles_section() -> Part:
 
 
 def waits(s: Any) -> str:
-    return t("why.waits") if s.generating and s.text is not None else ""
+    return t("panel.waits") if s.generating and s.text is not None else ""
 
 
 tab.cards(

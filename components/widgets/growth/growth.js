@@ -34,7 +34,7 @@ function mount(root, host) {
     range.setAttribute("aria-valuetext", name);
     range.style.setProperty("--share", `${(100 * at) / Math.max(1, last())}%`);
     setText(play, isPlaying ? "❚❚" : "▶");
-    play.setAttribute("aria-label", t(isPlaying ? "train.film.pause" : "train.film.play"));
+    play.setAttribute("aria-label", t(isPlaying ? "film.pause" : "film.play"));
   }
 
   /** @param {number} moment */

@@ -62,10 +62,10 @@ function mount(root, host) {
 
   /** @param {Place} place */
   function title([row, column]) {
-    const layer = t("change.switches.layer", { layer: row - 1 });
+    const layer = t("change.part.layer", { layer: row - 1 });
     if (column === 0) return layer;
     if (isHead(size, [row, column])) return t("part.head", { layer: row - 1, head: column - 2 });
-    return `${row ? layer : t("change.switches.all")} ${t(column === 1 ? "change.switches.attention" : "change.switches.feed")}`;
+    return `${row ? layer : t("change.switches.all")} ${t(column === 1 ? "flow.short.att" : "flow.short.out")}`;
   }
 
   /** @param {Place} place */

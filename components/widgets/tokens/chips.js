@@ -34,8 +34,8 @@ export const tintLevel = (by, token) => (LEVELS[by] ? LEVELS[by](token) : token.
 /** Returns the labels at both ends of a scale. @param {string} by @returns {[string, string]} */
 export function tintEnds(by) {
   if (!LEVELS[by]) return [`${t("strip.probability")}: 0%`, percent(1)];
-  if (by === "rank") return [`${t("strip.rank")} ≥ ${WORST}`, "1"];
-  return [`${t(by === "surprisal" ? "strip.surprise" : "strip.entropy")} 0`, `≥ ${DEEPEST} ${t("strip.unit")}`];
+  if (by === "rank") return [`${t("strip.shading.rank")} ≥ ${WORST}`, "1"];
+  return [`${t(by === "surprisal" ? "strip.shading.surprisal" : "strip.shading.entropy")} 0`, `≥ ${DEEPEST} ${t("strip.unit")}`];
 }
 
 /** @param {string} line @returns {Token} */

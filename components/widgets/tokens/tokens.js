@@ -178,8 +178,8 @@ function mount(root, host) {
     /** @type {[string, string][]} */ const rows = [...token.unseen];
     if (isExact()) rows.push([t("strip.id"), String(token.id)]);
     if (token.probability !== null) rows.push([t("strip.probability"), percent(token.probability)]);
-    if (token.rank !== null) rows.push([t("strip.rank"), String(token.rank)]);
-    if (token.entropy !== null) rows.push([t("strip.surprise"), inUnit(surprisal(token))], [t("strip.entropy"), inUnit(token.entropy)]);
+    if (token.rank !== null) rows.push([t("strip.shading.rank"), String(token.rank)]);
+    if (token.entropy !== null) rows.push([t("strip.shading.surprisal"), inUnit(surprisal(token))], [t("strip.shading.entropy"), inUnit(token.entropy)]);
     if (levels && (meaning !== "surprisal" || token.probability !== null)) rows.push([t(`strip.shade.${meaning}`), format(((levels[index] ?? 0) / FULL) * largest)]);
     tip.show(chip, nameOf(token), rows);
   }

@@ -29,7 +29,6 @@ PROMPT = "Once upon a time, there was a little girl named Lily. She"
 
 def new_session(monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(columns, "TOKENS_PER_SECOND", 1e9)
-    monkeypatch.setattr(columns, "UPDATE_SECONDS", 0)
     monkeypatch.setattr(beams, "STEP_SECONDS", 0)
     opened = Session(Generation(get_model(), PROMPT), PROMPT)
     opened.tab = "compare"
