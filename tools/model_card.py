@@ -13,7 +13,7 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from gpt.analysis.heads import N_SEQUENCES, copying_heads, copying_scores
@@ -27,7 +27,7 @@ from gpt.training.data import StoryDataset, TextDataset
 from gpt.training.evaluation import Score, sample, score_stories
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
 from gpt.training.run_folder import LogRow, RunFolder
-from gpt.training.snapshots import SnapshotFigures, Snapshots
+from gpt.training.snapshots import FIGURES, RecordedRun, SnapshotFigures
 from gpt.training.trainer import Process, join_processes
 
 CIRCUIT_LENGTHS = (10, 20, 50, 100)
@@ -355,14 +355,15 @@ def write_snapshot_card(
 
     All measurements are computed in float32 from the saved weights.
     """
-    snapshots = Snapshots(folder.snapshots)
-    figures = [_measured(snapshots, step, recipe, data, process) for step in snapshots.steps]
-    snapshots.save_figures(figures)
+    run = RecordedRun(folder.snapshots)
+    figures = [_measured(run, step, recipe, data, process) for step in run.steps]
+    rows = ",\n".join(json.dumps(asdict(each), ensure_ascii=False) for each in figures)
+    (folder.snapshots / FIGURES).write_text(f"[\n{rows}\n]\n", encoding="utf-8")
     (folder.snapshots / "README.md").write_text(_card(folder, figures, recipe, command, data, text), encoding="utf-8")
 
 
-def _measured(snapshots: Snapshots, step: int, recipe: Recipe, data: Data, process: Process) -> SnapshotFigures:
-    model, tokenizer = snapshots.model(step).to(process.device), snapshots.tokenizer
+def _measured(run: RecordedRun, step: int, recipe: Recipe, data: Data, process: Process) -> SnapshotFigures:
+    model, tokenizer = run.model(step).to(process.device), run.vocabulary
     loaded = LoadedModel("snapshot", model, tokenizer, process.device, "fp32")
     score = score_stories(model, tokenizer, data.held_back)
     copying = copying_scores(model, tokenizer.eot_id)
@@ -388,8 +389,7 @@ def _card(
     data: Data,
     text: CardText,
 ) -> str:
-    config = Snapshots(folder.snapshots).config
-    n_parameters = meta_model(config).n_parameters
+    run = RecordedRun(folder.snapshots)
     rows = "\n".join(
         f"| {each.step:,} | {each.tokens:,} | {each.loss:.3f} | {each.bits_per_byte:.3f} | {each.copy_loss:.3f} "
         f"| {max(map(max, each.induction)):.2f} | {max(map(max, each.previous_token)):.2f} |"
@@ -398,7 +398,7 @@ def _card(
     return f"""{front_matter(text, recipe)}
 # Snapshots of the training of {folder.path.resolve().name}
 
-The weights of a model with {n_parameters:,} parameters ({recipe.n_layer} blocks, {recipe.n_head} heads, width \
+The weights of a model with {run.n_parameters:,} parameters ({recipe.n_layer} blocks, {recipe.n_head} heads, width \
 {recipe.n_embd},
 a context of {recipe.block_size} tokens) after {len(figures)} of its updates, on a log scale of steps.
 `<step>.safetensors` contains the matrices in int8 with a float16 scale per row and the vectors in float16, see
@@ -422,7 +422,7 @@ scores of all heads (`gpt.analysis.heads`).
 |---|---|---|---|---|---|---|
 {rows}
 
-{recipe_section(recipe, command, vocab_size=Snapshots(folder.snapshots).tokenizer.eot_id is not None)}"""
+{recipe_section(recipe, command, vocab_size=run.vocabulary.eot_id is not None)}"""
 
 
 if __name__ == "__main__":

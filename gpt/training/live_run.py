@@ -12,20 +12,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shutil import make_archive
 from tempfile import TemporaryDirectory
-from zipfile import ZIP_DEFLATED, ZipFile
+from typing import Any
 
 import torch
 
 from gpt.background import lower_priority
 from gpt.errors import GPTError
-from gpt.model import GPT
+from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_upload, remove_model
 from gpt.training.recipe import Recipe
 from gpt.training.snapshots import (
-    ENDED,
     Evaluation,
     LossPoint,
     RunProgress,
@@ -48,24 +48,20 @@ class LiveRun:
     """A training run in its own thread. All methods can be called from any thread.
 
     recipe: settings for the run. The dataset's block_size overrides the recipe's. time_limit_seconds: time from the
-    start, including pauses, after which the run finishes early. registered_name: see `register`.
+    start, including pauses, after which the run finishes early. rate_factor: multiplies the recipe's learning rates.
+    registered_name: see `register`.
     """
 
     def __init__(self, dataset: Dataset, recipe: Recipe, *, time_limit_seconds: float = TIME_LIMIT_SECONDS) -> None:
-        self.dataset, self.time_limit_seconds = dataset, time_limit_seconds
+        self.dataset, self.time_limit_seconds, self.rate_factor = dataset, time_limit_seconds, 1.0
         self.recipe = replace(recipe, block_size=dataset.block_size)
-        self._model: GPT | None = self.recipe.new_model(dataset.vocabulary.n_vocab).eval()
-        self.config = self._model.config
-        self.n_parameters = self._model.n_parameters
+        self.config = self.recipe.model_config(dataset.vocabulary.n_vocab)
+        self.n_parameters = meta_model(self.config).n_parameters
         self._thread: threading.Thread | None = None
-        self._changed = threading.Condition()  # guards the attributes below
-        self._state: State = "waiting"
-        self._rate_factor = 1.0
-        self._losses: list[LossPoint] = []
-        self._evaluations: list[Evaluation] = []
+        self._changed = threading.Condition()  # guards changes of the attributes below
+        self._progress = RunProgress("waiting", self.recipe.steps)
         self._started = self._ended = math.inf
-        self._paused_seconds = 0.0
-        self._files_lock = threading.Lock()  # guards the attribute below; acquired before `_changed`
+        self._loaded: LoadedModel | None = None
         self.registered_name: str | None = None
 
     def start(self, on_end: Callable[[], None] = lambda: None) -> bool:
@@ -73,28 +69,23 @@ class LiveRun:
 
         on_end: called in the run's thread when it ends."""
         with self._changed:
-            if self._state != "waiting" or self._model is None:
+            if not self._enter("training", "waiting"):
                 return False
-            arguments = (self._model, on_end)
-            self._thread = threading.Thread(target=self._run, args=arguments, name="live training", daemon=True)
-            self._state, self._started = "training", time.monotonic()
+            self._started = time.monotonic()
+            self._thread = threading.Thread(target=self._run, args=[on_end], name="live training", daemon=True)
             self._thread.start()
         return True
 
     def pause(self) -> None:
         """Pause after the current update, until `resume` is called."""
-        self._change_state("training", "paused")
+        self._enter("paused", "training")
 
     def resume(self) -> None:
-        self._change_state("paused", "training")
-
-    def set_rate_factor(self, factor: float) -> None:
-        with self._changed:
-            self._rate_factor = factor
+        self._enter("training", "paused")
 
     def cancel(self) -> None:
         """End the run after the current update. A cancelled run has no model."""
-        self._end("cancelled")
+        self._enter("cancelled")
 
     def close(self) -> None:
         """Cancel the run, wait for its thread to end, and free the model and its name in the registry.
@@ -104,87 +95,66 @@ class LiveRun:
         self.cancel()
         if self._thread is not None:
             self._thread.join()
-        with self._files_lock:
-            with self._changed:
-                self._state, self._model = "cancelled", None
-                self._losses.clear()
-                self._evaluations.clear()
+        with self._changed:
+            self._progress, self._loaded = RunProgress("cancelled", self.recipe.steps), None
             if self.registered_name is not None:
                 remove_model(self.registered_name)
             self.registered_name = None
 
     def drop_evaluations(self) -> None:
         """Discard all evaluations and their snapshots, but keep the model."""
-        with self._changed:
-            self._evaluations.clear()
+        self._note(evaluations=())
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait at most `timeout` seconds for the run to end. Returns whether it has ended."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._state in ENDED, timeout)
+            return self._changed.wait_for(lambda: self._progress.ended, timeout)
 
     @property
     def state(self) -> State:
-        with self._changed:
-            return self._state
+        return self._progress.state
 
     @property
     def progress(self) -> RunProgress:
-        with self._changed:
-            now = min(time.monotonic(), self._ended)
-            return RunProgress(
-                state=self._state,
-                step=len(self._losses),
-                steps=self.recipe.steps,
-                seconds=max(0.0, now - self._started),
-                paused_seconds=self._paused_seconds,
-                rate_factor=self._rate_factor,
-                losses=tuple(self._losses),
-                evaluations=tuple(self._evaluations),
-            )
+        return replace(self._progress, seconds=max(0.0, min(time.monotonic(), self._ended) - self._started))
 
     @property
     def loaded(self) -> LoadedModel:
         """The trained model. Raises ValueError unless the run has finished and has not been closed."""
-        with self._changed:
-            if self._state != "finished" or self._model is None:
-                raise GPTError("training.not_finished", state=self._state)
-            return self._as_loaded(self._model)
+        loaded = self._loaded
+        if loaded is None:
+            raise GPTError("training.not_finished", state=self.state)
+        return loaded
 
     def save(self, folder: Path | str) -> None:
         """Write the model and its vocabulary in our own format, in float32. Raises the same errors as `loaded`."""
-        loaded = self.loaded
-        save_model(folder, loaded.model, loaded.tokenizer, dtype=torch.float32)
+        save_model(folder, self.loaded.model, self.loaded.tokenizer, dtype=torch.float32)
 
     def write_archive(self, folder: Path) -> Path:
         """Write the files of `save` to a zip archive and return its path. Raises the same errors as `loaded`."""
-        path = folder / f"{self.dataset.name}.zip"
         with TemporaryDirectory(dir=folder) as files:
             self.save(files)
-            with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-                for file in sorted(Path(files).iterdir()):
-                    archive.write(file, file.name)
-        return path
+            return Path(make_archive(str(folder / self.dataset.name), "zip", files))
 
     def register(self) -> str:
         """Register the model without listing it, and return its name. Raises the same errors as `loaded`.
 
         The model stays registered until `close` is called."""
-        with self._files_lock, TemporaryDirectory() as folder:
+        with self._changed, TemporaryDirectory() as folder:
             if self.registered_name is None:
                 self.save(folder)
                 name = f"{self.dataset.name}-{secrets.token_hex(4)}"
                 self.registered_name = add_upload(list(Path(folder).iterdir()), name=name, listed=False)
             return self.registered_name
 
-    def _run(self, model: GPT, on_end: Callable[[], None]) -> None:
+    def _run(self, on_end: Callable[[], None]) -> None:
         try:
             lower_priority()
-            self._train(Trainer(model, self.recipe))
+            self._train(Trainer(self.recipe.new_model(self.dataset.vocabulary.n_vocab), self.recipe))
         except GPTError:  # the loss is not finite
-            self._end("diverged")
+            self._enter("diverged")
         finally:
-            self._end("crashed")
+            self._enter("crashed")
             on_end()
 
     def _train(self, trainer: Trainer) -> None:
@@ -192,26 +162,26 @@ class LiveRun:
         moments = snapshot_steps(steps, max(2, min(N_EVALUATIONS, MAX_SNAPSHOT_BYTES // self.n_parameters)))
         self._evaluate(trainer)
         while trainer.step < steps and self._may_continue():
-            with self._changed:
-                factor = self._rate_factor
+            factor = self.rate_factor
             rate = trainer.learning_rate(factor)
             loss = trainer.update(self.dataset.batch(trainer.step, self.recipe.batch_size), factor)
-            with self._changed:
-                self._losses.append(LossPoint(trainer.step, loss, rate))
+            self._note(losses=(*self._progress.losses, LossPoint(loss, rate)))
             if trainer.step in moments and trainer.step < steps:
                 self._evaluate(trainer)
-        if self.state not in ENDED:
+        if not self._progress.ended:
             self._evaluate(trainer)
-            self._end("finished")
+            with self._changed:
+                if self._enter("finished"):
+                    self._loaded = self._as_loaded(trainer.model)
 
     def _may_continue(self) -> bool:
         """Wait while the run is paused. Returns False if the run was cancelled or has reached its time limit."""
         deadline = self._started + self.time_limit_seconds
         with self._changed:
             began = time.monotonic()
-            self._changed.wait_for(lambda: self._state != "paused", max(0.0, deadline - began))
-            self._paused_seconds += time.monotonic() - began
-            return self._state == "training" and time.monotonic() < deadline
+            self._changed.wait_for(lambda: self.state != "paused", max(0.0, deadline - began))
+            self._note(paused_seconds=self._progress.paused_seconds + time.monotonic() - began)
+            return self.state == "training" and time.monotonic() < deadline
 
     def _evaluate(self, trainer: Trainer) -> None:
         dataset = self.dataset
@@ -223,8 +193,7 @@ class LiveRun:
             attn_weights=attention_on(trainer.model, dataset.example),
             weights=pack_weights(trainer.model),
         )
-        with self._changed:
-            self._evaluations.append(evaluation)
+        self._note(evaluations=(*self._progress.evaluations, evaluation))
 
     def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
         return self._as_loaded(unpack_model(self.config, evaluation.weights))
@@ -233,17 +202,20 @@ class LiveRun:
         name = f"{self.dataset.name}, trained here"
         return LoadedModel(name, model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "trained here")
 
-    def _change_state(self, before: State, after: State) -> None:
+    def _note(self, **changes: Any) -> None:
         with self._changed:
-            if self._state == before:
-                self._state = after
-                self._changed.notify_all()
+            self._progress = replace(self._progress, **changes)
 
-    def _end(self, state: State) -> None:
+    def _enter(self, state: State, only_from: State | None = None) -> bool:
+        """Change the state of a run that has not ended, or only from one state. Returns whether it has changed."""
         with self._changed:
-            if self._state not in ENDED:
-                self._state, self._ended = state, time.monotonic()
-                self._changed.notify_all()
+            if self._progress.ended or only_from not in (None, self.state):
+                return False
+            self._note(state=state)
+            if self._progress.ended:
+                self._ended = time.monotonic()
+            self._changed.notify_all()
+            return True
 
 
 class RunQueue:
@@ -255,8 +227,8 @@ class RunQueue:
 
     def __init__(self, max_running: int | None = None) -> None:
         self.max_running = max_running or max(1, (os.cpu_count() or 1) // 2)
-        self._lock = threading.Lock()
-        self._waiting: dict[LiveRun, str] = {}  # {run: owner}
+        self._lock = threading.RLock()
+        self._owners: dict[LiveRun, str] = {}  # of the waiting runs
         self._running: set[LiveRun] = set()
         atexit.register(self.close)  # a daemon thread that uses torch while Python exits can abort the process
 
@@ -266,41 +238,36 @@ class RunQueue:
         Raises ValueError if too many runs are waiting, either in total or for this owner.
         """
         with self._lock:
-            self._start_next()
-            if len(self._waiting) >= MAX_WAITING:
+            if len(self.waiting()) >= MAX_WAITING:
                 raise GPTError("training.queue_full", n=MAX_WAITING)
-            if [*self._waiting.values()].count(owner) >= MAX_WAITING_OF_OWNER:
+            if [*self._owners.values()].count(owner) >= MAX_WAITING_OF_OWNER:
                 raise GPTError("training.queue_full_of_owner", n=MAX_WAITING_OF_OWNER)
-            self._waiting[run] = owner
-            self._start_next()
+            self._owners[run] = owner
+            self.waiting()
 
-    @property
-    def n_waiting(self) -> int:
+    def waiting(self) -> list[LiveRun]:
+        """Start as many runs as can train, and return those that wait, in the order in which they will start."""
         with self._lock:
-            self._start_next()
-            return len(self._waiting)
+            self._owners = {run: owner for run, owner in self._owners.items() if run.state == "waiting"}
+            while self._owners and len(self._running) < self.max_running:
+                run = next(iter(self._owners))
+                del self._owners[run]
+                if run.start(partial(self._ended, run)):
+                    self._running.add(run)
+            return [*self._owners]
 
     def position(self, run: LiveRun) -> int:
         """Return a run's position in the queue: 1 for the next run to start, 0 for a run that is not queued."""
-        with self._lock:
-            self._start_next()
-            return [*self._waiting].index(run) + 1 if run in self._waiting else 0
+        waiting = self.waiting()
+        return waiting.index(run) + 1 if run in waiting else 0
 
     def close(self) -> None:
         with self._lock:
-            runs = [*self._waiting, *self._running]  # close waiting runs first; otherwise they would start
+            runs = [*self._owners, *self._running]  # close waiting runs first; otherwise they would start
         for run in runs:
             run.close()
-
-    def _start_next(self) -> None:
-        self._waiting = {run: owner for run, owner in self._waiting.items() if run.state == "waiting"}
-        while self._waiting and len(self._running) < self.max_running:
-            run = next(iter(self._waiting))
-            del self._waiting[run]
-            if run.start(partial(self._ended, run)):
-                self._running.add(run)
 
     def _ended(self, run: LiveRun) -> None:
         with self._lock:
             self._running.discard(run)
-            self._start_next()
+            self.waiting()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -109,34 +109,9 @@ class SnapshotFigures:
     sample: str
 
 
-class Snapshots:
-    """A folder of snapshots."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.steps = tuple(sorted(int(path.stem) for path in folder.glob("*.safetensors") if path.stem.isdigit()))
-        self.config = GPTConfig(**read_json(folder / CONFIG, dict))
-
-    @cached_property
-    def tokenizer(self) -> Vocabulary:
-        return find_vocabulary(self.folder, self.config.vocab_size)
-
-    def model(self, step: int) -> GPT:
-        return unpack_model(self.config, open_safetensors(self.folder / f"{step}.safetensors"))
-
-    def save_figures(self, figures: list[SnapshotFigures]) -> None:
-        rows = ",\n".join(json.dumps(asdict(each), ensure_ascii=False) for each in figures)
-        (self.folder / FIGURES).write_text(f"[\n{rows}\n]\n", encoding="utf-8")
-
-    def read_figures(self) -> list[SnapshotFigures]:
-        return [SnapshotFigures(**row) for row in read_json(self.folder / FIGURES, list)]
-
-
-@dataclass(frozen=True)
-class LossPoint:
+class LossPoint(NamedTuple):
     """One update: the loss before the update, in nats, and the learning rate."""
 
-    step: int
     loss: float
     rate: float
 
@@ -166,20 +141,23 @@ class Evaluation:
 class RunProgress:
     """Progress of a run. A run that reaches its time limit is "finished" before its last step.
 
-    seconds: time since the start, including pauses. paused_seconds: duration of the pauses that have ended.
-    rate_factor: multiplies the recipe's learning rates. queue_position: 1 for the next run to start, 0 if the run is
+    steps: number of planned updates. losses: one per update. seconds: time since the start, including pauses.
+    paused_seconds: duration of the pauses that have ended. queue_position: 1 for the next run to start, 0 if the run is
     not queued.
     """
 
     state: State
-    step: int
     steps: int
-    evaluations: tuple[Evaluation, ...]
+    evaluations: tuple[Evaluation, ...] = ()
     losses: tuple[LossPoint, ...] = ()
     seconds: float = 0.0
     paused_seconds: float = 0.0
-    rate_factor: float = 1.0
     queue_position: int = 0
+
+    @property
+    def step(self) -> int:
+        """Number of updates so far. A recorded run lists no losses."""
+        return len(self.losses)
 
     @property
     def ended(self) -> bool:
@@ -202,29 +180,50 @@ class RecordedExample(NamedTuple):
     query: int
 
 
-class RecordedRun(Snapshots):
-    """A finished run that provides the same data as a live run, with attention on a text with repeated words."""
+class RecordedRun:
+    """A folder of snapshots, which provides the same data as a live run: attention is on a text with repeated words."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.figures: dict[int, SnapshotFigures] = {each.step: each for each in self.read_figures()}
-        start = [] if self.tokenizer.eot_id is None else [self.tokenizer.eot_id]
-        ids = [*start, *self.tokenizer.encode(EXAMPLE)][: self.config.block_size]
-        first_again = next((at for at, token_id in enumerate(ids) if token_id in ids[:at]), len(ids) - 2)
-        self.dataset = RecordedExample(self.tokenizer, ids, first_again)
-        evaluations = tuple(self._evaluation(step) for step in self.steps if step in self.figures)
-        last = evaluations[-1].step
+        self.folder = folder
+        self.steps = tuple(sorted(int(path.stem) for path in folder.glob("*.safetensors") if path.stem.isdigit()))
+        self.config = GPTConfig(**read_json(folder / CONFIG, dict))
         self.n_parameters = meta_model(self.config).n_parameters
-        self.progress = RunProgress("finished", last, last, evaluations)
 
-    def _evaluation(self, step: int) -> Evaluation:
-        figures = self.figures[step]
-        samples = (Sample(figures.prompt, figures.sample),)
-        return Evaluation(step, figures.loss, None, samples, attention_on(self.model(step), self.dataset.example))
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return find_vocabulary(self.folder, self.config.vocab_size)
+
+    def model(self, step: int) -> GPT:
+        return unpack_model(self.config, open_safetensors(self.folder / f"{step}.safetensors"))
+
+    @cached_property
+    def figures(self) -> dict[int, SnapshotFigures]:
+        return {row["step"]: SnapshotFigures(**row) for row in read_json(self.folder / FIGURES, list)}
+
+    @cached_property
+    def dataset(self) -> RecordedExample:
+        start = [] if self.vocabulary.eot_id is None else [self.vocabulary.eot_id]
+        ids = [*start, *self.vocabulary.encode(EXAMPLE)][: self.config.block_size]
+        first_again = next((at for at, token_id in enumerate(ids) if token_id in ids[:at]), len(ids) - 2)
+        return RecordedExample(self.vocabulary, ids, first_again)
+
+    @cached_property
+    def progress(self) -> RunProgress:
+        evaluations = tuple(
+            Evaluation(
+                step=step,
+                val_loss=figures.loss,
+                accuracy=None,
+                samples=(Sample(figures.prompt, figures.sample),),
+                attn_weights=attention_on(self.model(step), self.dataset.example),
+            )
+            for step, figures in self.figures.items()
+        )
+        return RunProgress("finished", evaluations[-1].step, evaluations)
 
     def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
         model = self.model(evaluation.step)
-        return LoadedModel("recorded", model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "recorded")
+        return LoadedModel("recorded", model, self.vocabulary, torch.device("cpu"), "fp32", "recorded")
 
     def appearance(self, layer: int, head: int) -> tuple[int, int] | None:
         """Return the steps before and after a head's induction score first reaches APPEARED, or None."""
@@ -236,12 +235,6 @@ class RecordedRun(Snapshots):
         return None
 
 
-@lru_cache(maxsize=1)
+@cache
 def bundled_recording() -> RecordedRun:
     return RecordedRun(ASSETS)
-
-
-@lru_cache(maxsize=1)
-def recorded_texts() -> tuple[tuple[int, str, float], ...]:
-    """Return (step, text, validation loss) for each snapshot of the bundled recording."""
-    return tuple((each.step, each.prompt + each.sample, each.loss) for each in Snapshots(ASSETS).read_figures())

@@ -26,7 +26,7 @@ from gpt import Edits, Generation, Stages
 from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.tokenizer import start_ids
-from gpt.training.snapshots import recorded_texts
+from gpt.training.snapshots import bundled_recording
 
 MAX_BARS = 20
 VISIBLE_BARS = 5  # visible without scrolling
@@ -65,7 +65,8 @@ def asked(s: Any) -> str:
 
 
 def learned(s: Any) -> dict[str, Any]:
-    return growth_data(t("hero.learned"), recorded_texts())
+    figures = bundled_recording().figures.values()
+    return growth_data(t("hero.learned"), [(each.step, each.prompt + each.sample, each.loss) for each in figures])
 
 
 def stages_as_written(s: Any) -> Stages | None:

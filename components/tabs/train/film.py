@@ -368,7 +368,9 @@ class Learned(FilmState):
 
 @learned.computed
 def recorded(s: Any) -> RecordedRun:
-    return bundled_recording()
+    run = bundled_recording()
+    _ = run.progress  # computed here, off the page's thread
+    return run
 
 
 def _find(s: Snapshot) -> Shown | None:

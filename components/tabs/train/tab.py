@@ -169,7 +169,7 @@ def change_rate(session: Session, factor: object) -> None:
     Train.factor.set(session, factor)  # type: ignore[attr-defined]
     state = session.state(Train)
     if state.run is not None:
-        state.run.set_rate_factor(state.factor)
+        state.run.rate_factor = state.factor
 
 
 def open_model(write: Callable[[Session], Iterator[None]], session: Session) -> Iterator[None]:
@@ -298,7 +298,7 @@ def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Cal
 def build_train(events: Events, machine: film.Machine, write: Callable[[Session], Iterator[None]]) -> None:
     """write: continues the prompt with a trained model."""
     queue = RunQueue()
-    TRAININGS_WAITING.set_function(lambda: queue.n_waiting)
+    TRAININGS_WAITING.set_function(lambda: len(queue.waiting()))
     with gr.Column(elem_classes="gb-cards gb-train"):
         with gr.Column(min_width=0):
             with gr.Column(elem_classes="gb-card"):

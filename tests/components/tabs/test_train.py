@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ from gpt.training import snapshots as recorded_run
 from gpt.training.data import TextDataset
 from gpt.training.live_run import LiveRun, RunQueue
 from gpt.training.recipe import Recipe
-from gpt.training.snapshots import SnapshotFigures, Snapshots, bundled_recording, save_snapshot
+from gpt.training.snapshots import SnapshotFigures, bundled_recording, save_snapshot
 from gpt.training.tasks import TASKS, TaskDataset
 from tests.components.drawing import Drawn, compute_now
 
@@ -177,22 +178,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for step in STEPS:
         model = GPT(config, generator=torch.Generator().manual_seed(step))
         save_snapshot(folder, step, model, TextDataset("bytes" * 60, units="bytes").vocabulary)
-    Snapshots(folder).save_figures(
-        [
-            SnapshotFigures(
-                step=step,
-                tokens=64 * step,
-                loss=5.0 - step / 100,
-                bits_per_byte=2.0,
-                copy_loss=5.5 - step / 50,
-                induction=[[0.1, 0.1], [INDUCTION[step], 0.1]],
-                previous_token=[[0.3, 0.7], [0.9, 0.1]],
-                prompt="Once",
-                sample=f" at step {step}",
-            )
-            for step in STEPS
-        ]
-    )
+    figures = [
+        SnapshotFigures(
+            step=step,
+            tokens=64 * step,
+            loss=5.0 - step / 100,
+            bits_per_byte=2.0,
+            copy_loss=5.5 - step / 50,
+            induction=[[0.1, 0.1], [INDUCTION[step], 0.1]],
+            previous_token=[[0.3, 0.7], [0.9, 0.1]],
+            prompt="Once",
+            sample=f" at step {step}",
+        )
+        for step in STEPS
+    ]
+    (folder / "figures.json").write_text(json.dumps([asdict(each) for each in figures]), encoding="utf-8")
     return folder
 
 

@@ -42,7 +42,6 @@ def done() -> Iterator[LiveRun]:
 def test_a_run_ends_after_its_steps_with_a_model_that_has_learned(done: LiveRun) -> None:
     snapshot = done.progress
     assert (snapshot.state, snapshot.step, snapshot.steps, snapshot.ended) == ("finished", 12, 12, True)
-    assert [point.step for point in snapshot.losses] == list(range(1, 13))
     assert snapshot.losses[-1].loss < snapshot.losses[0].loss
     assert snapshot.evaluations[-1].val_loss < snapshot.evaluations[0].val_loss
     assert done.loaded.model.config.n_embd == 16
@@ -151,13 +150,12 @@ def test_a_pause_lasts_until_the_time_limit_at_most(gated: tuple[Gate, LiveRun])
 def test_a_rate_factor_applies_from_the_next_update(gated: tuple[Gate, LiveRun]) -> None:
     gate, run = gated
     gate.let(3)
-    run.set_rate_factor(0.5)
+    run.rate_factor = 0.5
     gate.let(2)
     rates = [point.rate for point in run.progress.losses]
     expected = [LONG.muon_lr * LONG.lr_factor(step) for step in range(5)]
     assert rates[:3] == expected[:3]
     assert rates[4] == expected[4] / 2
-    assert run.progress.rate_factor == 0.5
 
 
 @pytest.mark.parametrize("paused", [False, True])

@@ -21,7 +21,7 @@ from gpt.training.data import read_stories, split_stories
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import Recipe
 from gpt.training.snapshots import ASSETS as RECORDED
-from gpt.training.snapshots import RecordedRun, Snapshots, pack_weights, snapshot_steps, unpack_model
+from gpt.training.snapshots import RecordedRun, pack_weights, snapshot_steps, unpack_model
 from tests.gpt.training.tiny_run import weights
 from tools.model_card import main as write_card
 from tools.model_card import recipe_section, repeat_command
@@ -118,16 +118,16 @@ def test_a_run_keeps_snapshots_and_measures_each(tmp_path: Path, train: Callable
     out = tmp_path / "out"
     assert train(out, "--snapshots", "4", "--steps", "5") == 0
     assert write_card([str(out)]) == 0
-    snapshots = Snapshots(out / "snapshots")
+    snapshots = RecordedRun(out / "snapshots")
     assert snapshots.steps == (0, 1, 2, 5)
     last = snapshots.model(5)
     for name, weight in weights(out).items():
         assert torch.allclose(last.state_dict()[name], weight, atol=0.01), name
-    figures = snapshots.read_figures()
-    assert [each.step for each in figures] == [0, 1, 2, 5]
+    assert [*snapshots.figures] == [0, 1, 2, 5]
+    figures = [*snapshots.figures.values()]
     assert figures[-1].tokens == 5 * 4 * 16
     assert figures[-1].loss < figures[0].loss
-    scores = copying_scores(last, snapshots.tokenizer.eot_id)
+    scores = copying_scores(last, snapshots.vocabulary.eot_id)
     assert np.allclose(figures[-1].induction, scores.induction, atol=1e-4)
     assert np.allclose(figures[-1].previous_token, scores.previous_token, atol=1e-4)
     assert figures[-1].copy_loss == pytest.approx(scores.loss, abs=1e-4)
@@ -147,9 +147,9 @@ def test_the_snapshots_inside_are_small_and_those_of_their_cards_command() -> No
     options = parse_options(shlex.split(command)[3:])
     recipe = chosen_recipe(options)
     assert recipe_section(recipe, command) in card
-    snapshots = Snapshots(RECORDED)
+    snapshots = RecordedRun(RECORDED)
     assert snapshots.steps == snapshot_steps(recipe.steps, options.snapshots)
-    assert snapshots.config == recipe.model_config(snapshots.tokenizer.n_vocab)
+    assert snapshots.config == recipe.model_config(snapshots.vocabulary.n_vocab)
 
 
 def test_induction_appears_in_the_snapshots_inside_as_measured() -> None:
