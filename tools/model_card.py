@@ -22,11 +22,11 @@ from gpt.model import meta_model
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
-from gpt.training.command_line import EVERY, chosen_recipe, default_preset, option_name, parse_options, run_of
+from gpt.training.command_line import EVERY, default_preset, option_name, parse_options
 from gpt.training.data import StoryDataset, TextDataset
 from gpt.training.evaluation import Score, sample, score_stories
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
-from gpt.training.run_folder import LogRow, RunFolder
+from gpt.training.run_folder import FolderRun, LogRow, RunFolder, chosen_recipe
 from gpt.training.snapshots import FIGURES, RecordedRun, SnapshotFigures
 from gpt.training.trainer import Process, join_processes
 
@@ -105,15 +105,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         options = parse_options(["--out", str(given.folder), "--resume"])
-        recipe, command = chosen_recipe(options), repeat_command(options, 1)
+        run, command = FolderRun(options), repeat_command(options, 1)
         default = CardText() if options.text or options.characters else SHAKESPEARE_CARD
         text = replace(default, **{f.name: x for f in fields(CardText) if (x := getattr(given, f.name)) is not None})
         begun = Path(options.init_from).name if options.init_from else None
-        with join_processes(recipe.precision) as process:
-            run = run_of(options, recipe)
-            score = write_card(run.folder, recipe, command, run.data, text, begun)
+        with join_processes(run.recipe.precision) as process:
+            score = write_card(run.folder, run.recipe, command, run.data, text, begun)
             if options.snapshots:
-                write_snapshot_card(run.folder, recipe, command, run.data, text, process)
+                write_snapshot_card(run.folder, run.recipe, command, run.data, text, process)
     except ValueError as error:
         print(f"tools.model_card: {error}", file=sys.stderr)
         return 1

@@ -29,13 +29,11 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
-from functools import lru_cache
+from dataclasses import fields
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
@@ -48,20 +46,14 @@ EVERY = 250  # steps between evaluations
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code: 0, 1 after an error, or 128 + signal number if stopped."""
     try:
-        options = parse_options(arguments)
-        recipe = chosen_recipe(options)
-        with stop_signals() as received, join_processes(recipe.precision) as process:
-            run = run_of(options, recipe)
-            if not run.train(
-                process,
-                every=options.every,
-                snapshots=options.snapshots,
-                compiled=options.compile,
-                stop=lambda: bool(received),
-            ):
-                if process.is_first:
-                    print(f"stopped; continue with --out {options.out} --resume", file=sys.stderr)
-                return 128 + (received[0] if received else signal.SIGTERM)
+        with stop_signals() as received:
+            options = parse_options(arguments)
+            run = FolderRun(options)
+            with join_processes(run.recipe.precision) as process:
+                if not run.train(process, stop=lambda: bool(received)):
+                    if process.is_first:
+                        print(f"stopped; continue with --out {options.out} --resume", file=sys.stderr)
+                    return 128 + (received[0] if received else signal.SIGTERM)
         if process.is_first:
             best = load_model(run.folder.best)
             score = score_stories(best.model, best.tokenizer, run.data.held_back)
@@ -73,20 +65,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         problem = str(error)
     print(f"gpt.training: {problem}", file=sys.stderr)
     return 1
-
-
-def run_of(options: argparse.Namespace, recipe: Recipe) -> FolderRun:
-    """Begin or open the run in --out. It keeps the other options for resuming, as JSON values."""
-    kept = {name: value for name, value in vars(options).items() if name not in ("out", "resume")}
-    return FolderRun(
-        options.text or options.characters,
-        options.out,
-        recipe,
-        characters=not options.text,
-        begin_with=begin_with(options.init_from),
-        resume=options.resume,
-        options={name: str(x.resolve()) if isinstance(x, Path) else x for name, x in kept.items()},
-    )
 
 
 @contextmanager
@@ -123,22 +101,6 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def default_preset(options: argparse.Namespace) -> str | None:
     return "stories" if options.text else "shakespeare-cpu" if options.characters else None
-
-
-@lru_cache(maxsize=1)
-def begin_with(model: str | None) -> LoadedModel | None:
-    """Load the model whose weights the run starts from. Raises ValueError if it cannot be loaded."""
-    return load_model(model, trainable=True) if model else None
-
-
-def chosen_recipe(options: argparse.Namespace) -> Recipe:
-    """Return the preset after applying the given options and the dimensions of the initial model."""
-    values = {f.name: getattr(options, f.name) for f in fields(Recipe)}
-    recipe = replace(RECIPE_PRESETS[options.preset], **{name: x for name, x in values.items() if x is not None})
-    begun = begin_with(options.init_from)
-    if begun is None:
-        return recipe
-    return recipe.shaped_like(begun.model.config, characters=begun.tokenizer.eot_id is None)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Literal
 
@@ -261,15 +261,9 @@ class StoryRows:
 
     def batches(self, batch_size: int, start: int = 0) -> Iterator[np.ndarray]:
         """Yield batches (batch_size, block_size + 1) indefinitely, starting with batch number `start`."""
-        done, number, rest = 0, 0, np.empty((0, self.block_size + 1), dtype=np.int32)
+        rows = islice(chain.from_iterable(map(self.epoch, count())), start * batch_size, None)
         while True:
-            rest = np.concatenate([rest, self.epoch(number)])
-            number += 1
-            while len(rest) >= batch_size:
-                if done >= start:
-                    yield rest[:batch_size]
-                rest = rest[batch_size:]
-                done += 1
+            yield np.stack([*islice(rows, batch_size)])
 
 
 class StoryDataset:
@@ -295,23 +289,18 @@ class StoryDataset:
 
     def batches(self, size: int, start: int = 0) -> Iterator[Batch]:
         for step, rows in enumerate(self._rows.batches(size, start), start):
-            batch, unknown = with_repeats(rows, self.vocabulary, self._recipe, step), self.vocabulary.unknown_id
-            if unknown is not None:  # the model never learns to write <unk>
-                batch = Batch(batch.idx, batch.targets.masked_fill(batch.targets == unknown, -100))
-            yield batch
+            yield with_repeats(rows, self.vocabulary, self._recipe, step)
 
 
 def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: int) -> Batch:
     """Replace the first few training rows (B, T + 1) of an update with repeated random sequences.
 
     On average, this replaces B x recipe.repeats(step) rows. In these rows, targets count only from the second token of
-    the second copy, because earlier tokens cannot be predicted.
+    the second copy, because earlier tokens cannot be predicted. In all rows, the model never learns to write <unk>.
     Source: the repeated random tokens in Olsson et al. (2022), arXiv 2209.11895.
     """
-    batch = Batch.of_rows(rows)
-    if not (recipe.repeats_first or recipe.repeats_last):
-        return batch
-    batch = Batch(batch.idx.clone(), batch.targets.clone())  # idx and targets share memory
+    idx, targets = Batch.of_rows(rows)
+    idx, targets = idx.clone(), targets.clone()  # they share memory
     rng = np.random.default_rng([recipe.seed, step, 1])
     expected = len(rows) * recipe.repeats(step)
     for row in range(int(expected + rng.random())):
@@ -319,6 +308,8 @@ def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: 
         start = [tokenizer.eot_id] if tokenizer.eot_id is not None and rng.random() < WITH_START else []
         sequence = rng.integers(0, tokenizer.n_vocab - len(start), length)  # end-of-text has the last id
         ids = torch.from_numpy(np.concatenate([start, np.resize(sequence, rows.shape[1] - len(start))])).long()
-        batch.idx[row], batch.targets[row] = ids[:-1], ids[1:]
-        batch.targets[row, : len(start) + length] = -100
-    return batch
+        idx[row], targets[row] = ids[:-1], ids[1:]
+        targets[row, : len(start) + length] = -100
+    if tokenizer.unknown_id is not None:
+        targets[targets == tokenizer.unknown_id] = -100
+    return Batch(idx, targets)

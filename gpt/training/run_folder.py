@@ -11,15 +11,17 @@ snapshots/       small copies of the weights on a log scale of steps; see `gpt.t
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import os
 import pickle
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from tqdm import tqdm
@@ -29,10 +31,11 @@ from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import BPE, CHARACTERS, Characters, write_vocabulary
 from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import LoadedModel
+from gpt.models.sources import load_model
 from gpt.tokenizer import Vocabulary, load_vocabulary
 from gpt.training.data import StoryDataset, TextDataset, read_text, shakespeare_text
 from gpt.training.evaluation import sample
-from gpt.training.recipe import Recipe
+from gpt.training.recipe import RECIPE_PRESETS, Recipe
 from gpt.training.snapshots import save_snapshot, snapshot_steps
 from gpt.training.trainer import Process, Trainer
 
@@ -40,8 +43,10 @@ SAMPLE_TOKENS = 100
 LINE_STEPS = 20  # steps between updates of the progress bar, which shows their mean loss
 
 
-@dataclass(frozen=True)
-class LogRow:
+STATE = ("model", "optimizers", "step", "best", "losses", "seconds", "recipe", "text")  # saved in last.pt
+
+
+class LogRow(NamedTuple):
     """One evaluation. Losses are in nats per token.
 
     train_loss: mean since the last row. rate: learning-rate factor."""
@@ -67,12 +72,13 @@ class RunFolder:
         path = self.path / "options.json"
         return read_json(path, dict) if path.is_file() else {}
 
-    def begin(self, tokenizer: Vocabulary, options: Mapping[str, object]) -> None:
-        """Create the folder with the command's options, the vocabulary and an empty log."""
+    def begin(self, tokenizer: Vocabulary, options: argparse.Namespace) -> None:
+        """Create the folder with the vocabulary and the command's options, as JSON values."""
+        kept = {name: value for name, value in vars(options).items() if name not in ("out", "resume")}
+        kept = {name: str(x.resolve()) if isinstance(x, Path) else x for name, x in kept.items()}
         self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / "options.json").write_text(json.dumps(options, indent=1) + "\n", encoding="utf-8")
+        (self.path / "options.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         write_vocabulary(tokenizer, self.path)
-        self._write_log([])
 
     def tokenizer(self) -> Vocabulary | None:
         """Return the vocabulary of a run on stories, or None if it has not been written yet."""
@@ -87,11 +93,9 @@ class RunFolder:
             raise GPTError("training.nothing_to_resume", path=self.path, file=path.name)
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
-        except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError):
-            state = None
-        if not isinstance(state, dict) or not {"model", "optimizers", "step", "best", "recipe"} <= state.keys():
-            raise GPTError("training.damaged_checkpoint", path=path)
-        return state
+            return {name: state[name] for name in STATE}
+        except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError, LookupError, TypeError):
+            raise GPTError("training.damaged_checkpoint", path=path) from None
 
     def save(self, state: dict[str, Any]) -> None:
         part = self.path / "last.pt.part"
@@ -100,20 +104,20 @@ class RunFolder:
         os.replace(part, self.path / "last.pt")
 
     def log(self) -> list[LogRow]:
+        """Return the evaluations so far."""
+        if not (self.path / "log.csv").is_file():
+            return []
         with (self.path / "log.csv").open(newline="", encoding="utf-8") as file:
             _, *rows = csv.reader(file)
         return [LogRow(int(step), int(tokens), *map(float, numbers)) for step, tokens, *numbers in rows]
 
     def add_to_log(self, row: LogRow) -> None:
         """Add an evaluation. Drops rows for later steps, which were written before the run was resumed."""
-        self._write_log([*(old for old in self.log() if old.step < row.step), row])
-
-    def _write_log(self, rows: list[LogRow]) -> None:
-        part = self.path / "log.csv.part"
+        rows, part = [old for old in self.log() if old.step < row.step], self.path / "log.csv.part"
         with part.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, [each.name for each in fields(LogRow)], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({k: round(v, 6) for k, v in asdict(row).items()} for row in rows)
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(LogRow._fields)
+            writer.writerows([round(number, 6) for number in each] for each in (*rows, row))
         os.replace(part, self.path / "log.csv")
 
     def add_samples(self, step: int, texts: list[str]) -> None:
@@ -121,96 +125,91 @@ class RunFolder:
             file.write(f"===== step {step} =====\n\n" + "".join(text + "\n\n" for text in texts))
 
 
-class FolderRun:
-    """One process of a training run in a folder.
+@lru_cache(maxsize=1)
+def begin_with(model: str | None) -> LoadedModel | None:
+    """Load the model whose weights the run starts from. Raises ValueError if it cannot be loaded."""
+    return load_model(model, trainable=True) if model else None
 
-    text: a file of stories; with `characters`, any text, one token per character, or None for Shakespeare's.
-    begin_with: model whose weights and vocabulary the run starts from; None for random weights. Stories need a
-        vocabulary with an end-of-text token; runs on characters need one without. options: the command's options,
-        which are saved for resuming.
-    Raises ValueError, without writing anything, for an invalid text, folder, recipe or vocabulary.
+
+def chosen_recipe(options: argparse.Namespace) -> Recipe:
+    """Return the preset after applying the given options and the dimensions of the initial model."""
+    values = {f.name: getattr(options, f.name) for f in fields(Recipe)}
+    recipe = replace(RECIPE_PRESETS[options.preset], **{name: x for name, x in values.items() if x is not None})
+    begun = begin_with(options.init_from)
+    if begun is None:
+        return recipe
+    return recipe.shaped_like(begun.model.config, characters=begun.tokenizer.eot_id is None)
+
+
+class FolderRun:
+    """One process of a training run in a folder. options: see `gpt.training.command_line`.
+
+    Raises ValueError, without writing anything, for an invalid text, folder, recipe or vocabulary. Stories need a
+    vocabulary with an end-of-text token; runs on characters need one without.
     """
 
-    def __init__(
-        self,
-        text: Path | None,
-        out: Path,
-        recipe: Recipe,
-        *,
-        characters: bool = False,
-        begin_with: LoadedModel | None = None,
-        resume: bool = False,
-        options: Mapping[str, object] | None = None,
-    ) -> None:
-        self.options = options or {}
-        self.recipe, self.folder, self.begin_with = recipe, RunFolder(out), begin_with
-        self.saved = self.folder.load() if resume else None
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, self.recipe, self.folder = options, chosen_recipe(options), RunFolder(options.out)
+        self.saved = self.folder.load() if options.resume else None
         if self.saved is not None:
-            recipe.check_same(Recipe(**self.saved["recipe"]))
-        elif out.exists() and any(out.iterdir()):
-            raise GPTError("training.out_not_empty", path=out)
-        self.data: TextDataset | StoryDataset
-        tokenizer = None if begin_with is None else begin_with.tokenizer
-        if characters or text is None:
-            if tokenizer is not None and tokenizer.eot_id is not None:
-                raise GPTError("training.begun_with_stories")
-            self.data = TextDataset(
-                shakespeare_text() if text is None else read_text(text),
-                block_size=recipe.block_size,
-                seed=recipe.seed,
-                held_back=recipe.held_back,
-                name="characters",
-                vocabulary=tokenizer,
-            )
-        else:
-            if tokenizer is not None and tokenizer.eot_id is None:
-                raise GPTError("training.begun_with_characters")
-            self.data = StoryDataset(text, recipe, tokenizer or self.folder.tokenizer())
-        fingerprint = self.data.fingerprint
-        if self.saved is not None and self.saved.get("text", fingerprint) != fingerprint:
-            raise GPTError("training.other_text", text=text or "Shakespeare", folder=out)
+            self.recipe.check_same(Recipe(**self.saved["recipe"]))
+        elif options.out.exists() and any(options.out.iterdir()):
+            raise GPTError("training.out_not_empty", path=options.out)
+        self.data = self._data()
+        if self.saved is not None and self.saved["text"] != self.data.fingerprint:
+            text = options.text or options.characters or "Shakespeare"
+            raise GPTError("training.other_text", text=text, folder=options.out)
 
-    def train(
-        self,
-        process: Process,
-        *,
-        every: int = 250,
-        snapshots: int = 0,
-        compiled: bool = False,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> bool:
+    def _data(self) -> TextDataset | StoryDataset:
+        options, recipe, begun = self.options, self.recipe, begin_with(self.options.init_from)
+        if options.text:
+            if begun is not None and begun.tokenizer.eot_id is None:
+                raise GPTError("training.begun_with_characters")
+            return StoryDataset(options.text, recipe, begun.tokenizer if begun else self.folder.tokenizer())
+        if begun is not None and begun.tokenizer.eot_id is not None:
+            raise GPTError("training.begun_with_stories")
+        return TextDataset(
+            read_text(options.characters) if options.characters else shakespeare_text(),
+            block_size=recipe.block_size,
+            seed=recipe.seed,
+            held_back=recipe.held_back,
+            name="characters",
+            vocabulary=begun.tokenizer if begun else None,
+        )
+
+    def train(self, process: Process, *, stop: Callable[[], bool] = lambda: False) -> bool:
         """Run the remaining updates. Returns True after the last one, or False if `stop()` returned True before that.
 
-        Evaluates, samples and saves every `every` updates and after the last one. snapshots: number of small copies of
-        the weights, on a log scale of steps. Raises ValueError if the loss becomes infinite; the last save is kept.
+        Raises ValueError if the loss becomes infinite; the last save is kept.
         """
         recipe = self.recipe
         model = recipe.new_model(self.data.vocabulary.n_vocab)
-        if self.begin_with is not None:
-            model.load_state_dict(self.begin_with.model.state_dict())
-        trainer = Trainer(model, recipe, process, compiled=compiled)
+        if (begun := begin_with(self.options.init_from)) is not None:
+            model.load_state_dict(begun.model.state_dict())
+        trainer = Trainer(model, recipe, process, compiled=self.options.compile)
         if self.saved is not None:
             trainer.load(self.saved)
         process.all_reduce(0.0)  # wait until every process has checked the folder
         if process.is_first and self.saved is None:
             self.folder.begin(self.data.vocabulary, self.options)
             self.folder.save(self.state(trainer))
-        steps = snapshot_steps(recipe.steps, snapshots) if process.is_first else ()
-        if trainer.step in steps:
-            save_snapshot(self.folder.snapshots, trainer.step, model, self.data.vocabulary)
+        steps = snapshot_steps(recipe.steps, self.options.snapshots) if process.is_first else ()
         batches = self.data.batches(recipe.batch_size, trainer.step)
-        begun = trainer.n_tokens, trainer.seconds
         is_silent = None if process.is_first else True  # None: where there is no terminal
-        with tqdm(total=recipe.steps, initial=trainer.step, unit="step", disable=is_silent) as bar:
-            while trainer.step < recipe.steps and not process.all_reduce(stop())[0]:
-                trainer.update(next(batches))
-                speed = (trainer.n_tokens - begun[0]) / (trainer.seconds - begun[1])
-                loss = fmean(trainer.losses[-LINE_STEPS:])
-                bar.set_postfix_str(f"loss {loss:.4f}, {speed:,.0f} tokens/s", refresh=False)
-                bar.update()
+        row_tokens = recipe.batch_size * recipe.block_size
+        with tqdm(
+            total=recipe.steps, initial=trainer.step, unit=" tokens", unit_scale=row_tokens, disable=is_silent
+        ) as bar:
+            while True:
                 if trainer.step in steps:
                     save_snapshot(self.folder.snapshots, trainer.step, model, self.data.vocabulary)
-                if trainer.step % every == 0 or trainer.step == recipe.steps:
+                if trainer.step == recipe.steps or process.all_reduce(stop())[0]:
+                    break
+                trainer.update(next(batches))
+                loss = fmean(trainer.losses[-LINE_STEPS:])
+                bar.set_postfix_str(f"step {trainer.step:,}, loss {loss:.4f}", refresh=False)
+                bar.update()
+                if trainer.step % self.options.every == 0 or trainer.step == recipe.steps:
                     line = self.evaluate(trainer)
                     bar.write(line) if process.is_first else None
         if trainer.step < recipe.steps and process.is_first:
@@ -221,13 +220,13 @@ class FolderRun:
         """Score, log, save and sample the current weights, and return a line with the losses."""
         score = trainer.score(self.data.vocabulary, self.data.held_back)
         row = LogRow(
-            step=trainer.step,
-            tokens=trainer.n_tokens,
-            train_loss=fmean(trainer.losses),
-            val_loss=score.loss,
-            bits_per_byte=score.bits_per_byte,
-            rate=self.recipe.lr_factor(trainer.step - 1),
-            seconds=trainer.seconds,
+            trainer.step,
+            trainer.n_tokens,
+            fmean(trainer.losses),
+            score.loss,
+            score.bits_per_byte,
+            self.recipe.lr_factor(trainer.step - 1),
+            trainer.seconds,
         )
         is_best = score.loss < trainer.best
         trainer.best, trainer.losses = min(score.loss, trainer.best), []

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -86,15 +86,12 @@ def has_bf16(device: torch.device) -> bool:
     """Return whether the device has bfloat16 instructions. Elsewhere bfloat16 is emulated and slower than float32."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    if device.type != "cpu" or not torch.backends.mkldnn.is_available():
-        return False
-    if platform.machine().lower() in ("aarch64", "arm64"):
-        return has_bfloat16()
-    return torch.cpu._is_avx512_bf16_supported()  # without these, oneDNN emulates bfloat16 products
+    is_arm = platform.machine().lower() in ("aarch64", "arm64")
+    # oneDNN emulates bfloat16 products on CPUs with AVX-512 but without its bfloat16 instructions
+    return device.type == "cpu" and (has_bfloat16() if is_arm else torch.cpu._is_avx512_bf16_supported())
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """Training rows. idx: (B, T) ids. targets: (B, T), the ids that follow; -100 where no loss is computed."""
 
     idx: Tensor
@@ -165,7 +162,7 @@ class Trainer:
         for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
             group["lr"] = group["full_lr"] * rate_factor * recipe.lr_factor(self.step)
         mine = slice(process.rank, None, process.world_size)
-        idx, targets = (rows[mine].to(process.device) for rows in (batch.idx, batch.targets))
+        idx, targets = (rows[mine].to(process.device) for rows in batch)
         with torch.enable_grad(), process.autocast(), self._dropout():
             loss = self._loss(idx, targets)
         loss.backward()
@@ -196,7 +193,7 @@ class Trainer:
     @torch.inference_mode()
     def loss(self, batch: Batch) -> float:
         """Return the current weights' mean loss on a batch, in nats. Raises ValueError if it is not finite."""
-        idx, targets = (rows.to(self.process.device) for rows in (batch.idx, batch.targets))
+        idx, targets = (rows.to(self.process.device) for rows in batch)
         loss = self.model.loss(idx, targets).item()
         self._check_finite(loss)
         return loss
@@ -233,9 +230,8 @@ class Trainer:
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        self.step, self.best = state["step"], state["best"]
-        self.losses = list(state.get("losses", ()))
-        self._began = time.monotonic() - state.get("seconds", 0.0)
+        self.step, self.best, self.losses = state["step"], state["best"], [*state["losses"]]
+        self._began = time.monotonic() - state["seconds"]
 
     def _check_finite(self, *values: float) -> None:
         if not all(map(math.isfinite, values)):
@@ -294,8 +290,6 @@ class Muon(torch.optim.Optimizer):
         for group in self.param_groups:
             rate, momentum = group["lr"], group["momentum"]
             for weight in group["params"]:
-                if weight.grad is None:
-                    continue
                 state = self.state[weight]
                 if not state:
                     state["momentum_buffer"] = torch.zeros_like(weight)
