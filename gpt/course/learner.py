@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,7 +28,7 @@ import my_gpt
 my_gpt._opened = copy_weights(GPT(Config(**config)), weights)
 result = 0
 """
-RECORD = "result = record(_opened, idx, heads, parts, everything)"
+RECORD = "result = record(_opened, idx, factors, everything)"
 SECONDS = 30.0  # time limit for one pass
 KEPT_PASSES = 4
 TOLERANCE = 1e-3  # for checking that the logits are the head's output
@@ -48,7 +47,12 @@ PLACES = {  # {activation of a layer: suffix of a module's name; see `gpt.course
     "resid_post": "",
 }
 
-Pass = dict[str, Tensor]  # see `gpt.course.process.record`
+
+class Pass(dict[str, Tensor]):
+    """The result of `gpt.course.process.record`. Raises ValueError if the modules do not provide a tensor."""
+
+    def __missing__(self, name: str) -> Tensor:
+        raise GPTError("course.missing", name=name)
 
 
 class LearnersGPT(GPT):
@@ -86,23 +90,22 @@ class LearnersGPT(GPT):
         if replace(edits, head_scale={}, attn_scale={}, mlp_scale={}) != Edits():
             raise GPTError("course.edits")
         edits.check(self.config)
-        parts = {f"h.{layer}.attn": factor for layer, factor in edits.attn_scale.items()}
-        parts |= {f"h.{layer}.mlp": factor for layer, factor in edits.mlp_scale.items()}
-        heads = {f"h.{layer}.attn.c_proj": [1.0] * self.config.n_head for layer, _ in edits.head_scale}
-        for (layer, head), factor in edits.head_scale.items():
-            heads[f"h.{layer}.attn.c_proj"][head] = factor
-        key = (str(idx.tolist()), str(heads), str(parts))
+        factors: dict[str, Tensor | float] = {f"h.{layer}.attn": x for layer, x in edits.attn_scale.items()}
+        factors |= {f"h.{layer}.mlp": x for layer, x in edits.mlp_scale.items()}
+        for layer in {layer for layer, _ in edits.head_scale}:
+            heads = [edits.head_scale.get((layer, head), 1.0) for head in range(self.config.n_head)]
+            factors[f"h.{layer}.attn.c_proj.in"] = torch.tensor(heads).repeat_interleave(self.config.head_size)
+        key = (str(idx.tolist()), repr(edits))
         with self._lock:
             for known in ((key, True), (key, everything)):
                 if known in self._passes:
                     return self._passes[known]
-            inputs = {"idx": idx.cpu().clone(), "heads": heads, "parts": parts, "everything": everything}
-            found: Pass = self._ask(RECORD, inputs)
+            inputs = {"idx": idx.cpu().clone(), "factors": factors, "everything": everything}
+            found = Pass(self._ask(RECORD, inputs))
             self._passes[key, everything] = found
             if len(self._passes) > KEPT_PASSES:
                 self._passes.pop(next(iter(self._passes)))
-        states = given(found, "lm_head.in")
-        if not torch.allclose(self.logits(states[:, -1]), found["logits"], atol=TOLERANCE, rtol=TOLERANCE):
+        if not torch.allclose(self.logits(found["lm_head.in"][:, -1]), found["logits"], atol=TOLERANCE, rtol=TOLERANCE):
             raise GPTError("course.head")
         return found
 
@@ -130,7 +133,7 @@ class LearnersGPT(GPT):
             trace.edits = edits
         if isinstance(cache, LearnersCache):
             cache.store(idx, found, edits)
-        return given(found, "lm_head.in")[:, start:]
+        return found["lm_head.in"][:, start:]
 
     def hidden_states_in(self, *context: Any) -> Tensor:
         """Raise ValueError, because the learner's modules take no context."""
@@ -138,25 +141,25 @@ class LearnersGPT(GPT):
 
     def heads_of(self, found: Pass, layer: int) -> tuple[Tensor, ...]:
         """Return a layer's queries, keys and values, each (B, n_head, T, head_size)."""
-        parts = given(found, f"h.{layer}.attn.c_attn").chunk(3, dim=-1)
+        parts = found[f"h.{layer}.attn.c_attn"].chunk(3, dim=-1)
         return tuple(part.unflatten(-1, (self.config.n_head, -1)).transpose(1, 2) for part in parts)
 
     def _fill(self, trace: Trace, found: Pass, start: int) -> None:
         """Record a pass in a trace. start: first position to record; keys and values are recorded in full."""
         trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap)
-        trace.record(None, "token_embedding", given(found, "wte")[:, start:])
-        trace.record(None, "position_embedding", given(found, "wpe")[..., start:, :])
+        trace.record(None, "token_embedding", found["wte"][:, start:])
+        trace.record(None, "position_embedding", found["wpe"][..., start:, :])
         for layer in range(self.config.n_layer):
             block, (q, k, v) = f"h.{layer}", self.heads_of(found, layer)
-            heads = given(found, f"{block}.attn.c_proj.in").unflatten(-1, (self.config.n_head, -1)).transpose(1, 2)
+            heads = found[f"{block}.attn.c_proj.in"].unflatten(-1, (self.config.n_head, -1)).transpose(1, 2)
             trace.record(layer, "attn_q", q[:, :, start:])
             trace.record(layer, "attn_k", k)
             trace.record(layer, "attn_v", v)
-            trace.record(layer, "attn_weights", given(found, f"{block}.attn.weights")[:, :, start:])
+            trace.record(layer, "attn_weights", found[f"{block}.attn.weights"][:, :, start:])
             trace.record(layer, "head_out", heads[:, :, start:])
             for name, place in PLACES.items():
-                trace.record(layer, name, given(found, block + place)[:, start:])
-        trace.record(None, "final_norm", given(found, "lm_head.in")[:, start:])
+                trace.record(layer, name, found[block + place][:, start:])
+        trace.record(None, "final_norm", found["lm_head.in"][:, start:])
 
 
 class LearnersCache(KVCache):
@@ -196,14 +199,7 @@ class LearnersCache(KVCache):
         """Return the weights that the learner's module stores, instead of computing them from queries and keys."""
         found = self.model.record(self.ids(stop), self.edits, everything=True)
         heads = slice(None) if head is None else slice(head, head + 1)
-        return given(found, f"h.{layer}.attn.weights")[:, heads, start:].clone()  # callers scale the result in place
-
-
-def given(found: Mapping[str, Tensor], name: str) -> Tensor:
-    """Return a tensor from a pass. Raises ValueError if the learner's modules do not provide it."""
-    if name not in found:
-        raise GPTError("course.missing", name=name)
-    return found[name]
+        return found[f"h.{layer}.attn.weights"][:, heads, start:].clone()  # callers scale the result in place
 
 
 def open_program(name: str, program: Path, reference: Reference, **shape: Any) -> LoadedModel:

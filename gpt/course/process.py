@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 POLL_SECONDS = 0.005  # interval between checks for an answer
 START_SECONDS = 60.0  # time limit for importing torch
@@ -116,47 +117,33 @@ class Pass(dict[str, Tensor]):
 
 
 @torch.no_grad()
-def record(
-    model: nn.Module, idx: Tensor, heads: dict[str, list[float]], parts: dict[str, float], everything: bool
-) -> Pass:
+def record(model: nn.Module, idx: Tensor, factors: dict[str, Tensor | float], everything: bool) -> Pass:
     """Record the inputs and outputs of a GPT's modules.
 
     For module h.0, "h.0" is its output, "h.0.in" its input, and "h.0.attn.weights" the attention weights that it
-    stores. "logits" contains only the last position. heads: factors that scale the heads before a projection. parts:
-    factors that scale the outputs of modules. everything: whether to record all tensors, or only those that a cache
-    needs.
+    stores. "logits" contains only the last position. factors: scale inputs and outputs. everything: whether to record
+    all tensors, or only those that a cache needs.
     """
-    found = Pass()
+    found, names = Pass(), {module: name for name, module in model.named_modules() if name}
 
-    def read(module: nn.Module, inputs: tuple[Any, ...], name: str) -> tuple[Any, ...]:
-        x = inputs[0]
-        if name in heads:
-            factors = torch.tensor(heads[name]).repeat_interleave(x.shape[-1] // len(heads[name]))
-            x = x * factors
-        if everything or name == "lm_head":
-            found[f"{name}.in"] = x
-        return (x, *inputs[1:])
+    def keep(name: str, value: Any) -> Any:
+        if name in factors:
+            value = value * factors[name]
+        if isinstance(value, Tensor) and (everything or name == "lm_head.in" or name.endswith(".c_attn")):
+            found[name] = value
+        return value
 
-    def write(module: nn.Module, inputs: tuple[Any, ...], output: Any, name: str) -> Any:
-        output = output * parts[name] if name in parts else output
-        weights = getattr(module, "weights", None)
-        if isinstance(output, Tensor) and (everything or name.endswith(".c_attn")):
-            found[name] = output
-        if isinstance(weights, Tensor) and everything:
-            found[f"{name}.weights"] = weights
-        return output
+    def read(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (keep(f"{names[module]}.in", inputs[0]), *inputs[1:]) if module in names else inputs
 
-    handles = []
-    for name, module in model.named_modules():
-        if name and not isinstance(module, nn.ModuleList):
-            handles.append(module.register_forward_pre_hook(partial(read, name=name)))
-            handles.append(module.register_forward_hook(partial(write, name=name)))
-    try:
-        logits = model(idx)
-    finally:
-        for handle in handles:
-            handle.remove()
-    found["logits"] = logits[:, -1]
+    def write(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> Any:
+        if module not in names:
+            return output
+        keep(f"{names[module]}.weights", getattr(module, "weights", None))
+        return keep(names[module], output)
+
+    with register_module_forward_pre_hook(read), register_module_forward_hook(write):  # type: ignore[arg-type]
+        found["logits"] = model(idx)[:, -1]
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -33,6 +32,7 @@ class Words(NamedTuple):
 class Test:
     """A comparison of the learner's code with the solution.
 
+    step: Key of the step.
     run: Lines of Python that set `result` to a tensor, a number or a string. They can use the names in the program, the
         inputs in `gpt.course.reference`, `torch`, `nn` and `copy_weights` (see `gpt.course.process`).
     expected: Name of the input that is the expected result; by default, the solution computes it.
@@ -41,6 +41,7 @@ class Test:
     """
 
     __test__ = False  # not a test for pytest
+    step: str
     name: Words
     run: str
     expected: str = ""
@@ -103,16 +104,6 @@ class Step:
         return names_in("\n".join([self.code, *(test.run for test in self.tests)]))
 
 
-def steps(text: str, tests: Mapping[str, tuple[Test, ...]]) -> dict[str, Step]:
-    found = {}
-    for part in re.split(r"^# (?=\d)", text, flags=re.MULTILINE)[1:]:
-        heading, says, rest = part.split("\n\n", 2)
-        key, title = heading.split(" ", 1)
-        (code, _), *wrong = FENCE.findall(rest)
-        found[key] = Step(key, words(title), words(says), code, tests[key], tuple(map(mistake, wrong)))
-    return found
-
-
 def words(text: str) -> Words:
     return Words(*(part.strip() for part in text.split("||")))
 
@@ -127,8 +118,8 @@ def names_in(code: str) -> set[str]:
     return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
 
 
-def test(en: str, zh: str, *lines: str, **options: Any) -> Test:
-    return Test(Words(en, zh), "\n".join(lines), **options)
+def test(step: str, name: str, *lines: str, **options: Any) -> Test:
+    return Test(step, words(name), "\n".join(lines), **options)
 
 
 ATTENTION = "layer = copy_weights(CausalSelfAttention(Config(**config)), attn)"
@@ -139,193 +130,172 @@ TRAINING = (
     "optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)",
 )
 
-TESTS: dict[str, tuple[Test, ...]] = {
-    "1": (
-        test(
-            "GPT-2's sizes",
-            "GPT-2 的尺寸",
-            "sizes = ((768, 12), (1024, 16), (1600, 25))  # small, medium and XL",
-            "result = [Config(n_embd=width, n_head=heads).head_size for width, heads in sizes]",
-        ),
-        test(
-            "a width of 768 for 10 heads",
-            "宽度 768，10 个头",
-            "try:",
-            "    Config(n_embd=768, n_head=10)",
-            "    result = 'no ValueError'",
-            "except ValueError as error:",
-            "    result = ' '.join(number for number in ('768', '10') if number in str(error))",
-        ),
+TESTS = (
+    test(
+        "1",
+        "GPT-2's sizes || GPT-2 的尺寸",
+        "sizes = ((768, 12), (1024, 16), (1600, 25))  # small, medium and XL",
+        "result = [Config(n_embd=width, n_head=heads).head_size for width, heads in sizes]",
     ),
-    "2": (
-        test(
-            "the first vectors of two sentences",
-            "两个句子最初的向量",
-            "tables = [copy_weights(nn.Embedding(*table['weight'].shape), table) for table in (wte, wpe)]",
-            "result = embed(idx[:2], *tables)",
-        ),
+    test(
+        "1",
+        "a width of 768 for 10 heads || 宽度 768，10 个头",
+        "try:",
+        "    Config(n_embd=768, n_head=10)",
+        "    result = 'no ValueError'",
+        "except ValueError as error:",
+        "    result = ' '.join(number for number in ('768', '10') if number in str(error))",
     ),
-    "3": (
-        test("the two rows from the book, seed 123", "书中的两行数，种子 123", "result = LayerNorm(6)(book_rows)"),
-        test(
-            "ln_1 on real activations",
-            "ln_1 在真实激活上的结果",
-            "result = copy_weights(LayerNorm(x.shape[-1]), ln_1)(x)",
-        ),
-        test("a vector of equal numbers", "所有数都相等的向量", "result = LayerNorm(4)(torch.full((2, 4), 3.0))"),
+    test(
+        "2",
+        "the first vectors of two sentences || 两个句子最初的向量",
+        "tables = [copy_weights(nn.Embedding(*table['weight'].shape), table) for table in (wte, wpe)]",
+        "result = embed(idx[:2], *tables)",
     ),
-    "4": (
-        test("1,000 points from -6 to 6", "-6 到 6 之间的 1,000 个点", "result = gelu(torch.linspace(-6, 6, 1000))"),
+    test("3", "the two rows from the book, seed 123 || 书中的两行数，种子 123", "result = LayerNorm(6)(book_rows)"),
+    test(
+        "3",
+        "ln_1 on real activations || ln_1 在真实激活上的结果",
+        "result = copy_weights(LayerNorm(x.shape[-1]), ln_1)(x)",
     ),
-    "5": (
-        test(
-            "the feed-forward part of layer 0",
-            "第 0 层的前馈网络",
-            "result = copy_weights(FeedForward(Config(**config)), mlp)(mlp_input)",
-        ),
+    test("3", "a vector of equal numbers || 所有数都相等的向量", "result = LayerNorm(4)(torch.full((2, 4), 3.0))"),
+    test("4", "1,000 points from -6 to 6 || -6 到 6 之间的 1,000 个点", "result = gelu(torch.linspace(-6, 6, 1000))"),
+    test(
+        "5",
+        "the feed-forward part of layer 0 || 第 0 层的前馈网络",
+        "result = copy_weights(FeedForward(Config(**config)), mlp)(mlp_input)",
     ),
-    "6a": (test("running means of real vectors", "真实向量的累计平均", "result = mean_of_past(x)"),),
-    "6b": (
-        test("the scores of all heads in layer 0", "第 0 层所有头的分数", "result = attention_scores(q, k)"),
-        test("one query, many keys", "一个查询，多个键", "result = attention_scores(q[:, :, -1:], k)"),
+    test("6a", "running means of real vectors || 真实向量的累计平均", "result = mean_of_past(x)"),
+    test("6b", "the scores of all heads in layer 0 || 第 0 层所有头的分数", "result = attention_scores(q, k)"),
+    test("6b", "one query, many keys || 一个查询，多个键", "result = attention_scores(q[:, :, -1:], k)"),
+    test("6c", "the weights of all heads in layer 0 || 第 0 层所有头的权重", "output, result = attention(q, k, v)"),
+    test("6c", "the mixed values || 混合后的值", "result, weights = attention(q, k, v)"),
+    test("6d", "the attention of layer 0 || 第 0 层的注意力", ATTENTION, "result = layer(attn_input)"),
+    test("6d", "the weights it stores || 保存下来的权重", ATTENTION, "layer(attn_input)", "result = layer.weights"),
+    test(
+        "7",
+        "gradients without and with shortcuts || 有无残差连接时的梯度",
+        "network = nn.ModuleList(nn.Linear(3, width) for width in (3, 3, 3, 3, 1))",
+        "copy_weights(network, deep_weights)",
+        "gradients = []",
+        "for shortcuts in (False, True):",
+        "    network.zero_grad()",
+        "    output = deep_forward(network, torch.tensor([[1.0, 0.0, -1.0]]), shortcuts)",
+        "    output.square().mean().backward()",
+        "    gradients.append(torch.stack([layer.weight.grad.abs().mean() for layer in network]))",
+        "result = torch.stack(gradients)",
+        tolerance=1e-8,
     ),
-    "6c": (
-        test("the weights of all heads in layer 0", "第 0 层所有头的权重", "output, result = attention(q, k, v)"),
-        test("the mixed values", "混合后的值", "result, weights = attention(q, k, v)"),
+    test(
+        "7",
+        "the first block on two sentences || 第一个块处理两个句子",
+        "result = copy_weights(Block(Config(**config)), block)(x)",
     ),
-    "6d": (
-        test("the attention of layer 0", "第 0 层的注意力", ATTENTION, "result = layer(attn_input)"),
-        test("the weights it stores", "保存下来的权重", ATTENTION, "layer(attn_input)", "result = layer.weights"),
+    test(
+        "8",
+        "the shape of the logits || logits 的形状",
+        "model = GPT(Config(vocab_size=20, block_size=8, n_layer=2, n_head=2, n_embd=8))",
+        "result = list(model(torch.tensor([[2, 16, 5], [4, 1, 9]])).shape)",
     ),
-    "7": (
-        test(
-            "gradients without and with shortcuts",
-            "有无残差连接时的梯度",
-            "network = nn.ModuleList(nn.Linear(3, width) for width in (3, 3, 3, 3, 1))",
-            "copy_weights(network, deep_weights)",
-            "gradients = []",
-            "for shortcuts in (False, True):",
-            "    network.zero_grad()",
-            "    output = deep_forward(network, torch.tensor([[1.0, 0.0, -1.0]]), shortcuts)",
-            "    output.square().mean().backward()",
-            "    gradients.append(torch.stack([layer.weight.grad.abs().mean() for layer in network]))",
-            "result = torch.stack(gradients)",
-            tolerance=1e-8,
-        ),
-        test(
-            "the first block on two sentences",
-            "第一个块处理两个句子",
-            "result = copy_weights(Block(Config(**config)), block)(x)",
-        ),
+    test(
+        "8",
+        "the app's logits on ten texts, two at a time || 十段文本的 logits，每次两段",
+        MODEL,
+        "with torch.no_grad():",
+        "    result = torch.cat([model(rows) for rows in idx.split(2)])",
     ),
-    "8": (
-        test(
-            "the shape of the logits",
-            "logits 的形状",
-            "model = GPT(Config(vocab_size=20, block_size=8, n_layer=2, n_head=2, n_embd=8))",
-            "result = list(model(torch.tensor([[2, 16, 5], [4, 1, 9]])).shape)",
-        ),
-        test(
-            "the app's logits on ten texts, two at a time",
-            "十段文本的 logits，每次两段",
-            MODEL,
-            "with torch.no_grad():",
-            "    result = torch.cat([model(rows) for rows in idx.split(2)])",
-        ),
+    test(
+        "9",
+        "GPT-2's sizes, untied || GPT-2 的结构，不绑定",
+        "with torch.device('meta'):",
+        "    result = n_parameters(GPT(Config(qkv_bias=False, tie_weights=False)))",
     ),
-    "9": (
-        test(
-            "GPT-2's sizes, untied",
-            "GPT-2 的结构，不绑定",
-            "with torch.device('meta'):",
-            "    result = n_parameters(GPT(Config(qkv_bias=False, tie_weights=False)))",
-        ),
-        test(
-            "GPT-2's sizes, tied",
-            "GPT-2 的结构，绑定",
-            "with torch.device('meta'):",
-            "    result = n_parameters(GPT(Config(qkv_bias=False, tie_weights=True)))",
-        ),
+    test(
+        "9",
+        "GPT-2's sizes, tied || GPT-2 的结构，绑定",
+        "with torch.device('meta'):",
+        "    result = n_parameters(GPT(Config(qkv_bias=False, tie_weights=True)))",
     ),
-    "10": (
-        test(
-            "a model that knows nothing: ln(20)",
-            "什么都不会的模型：ln(20)",
-            "result = loss(lambda idx: torch.zeros(*idx.shape, 20), torch.arange(10).view(2, 5))",
-        ),
-        test(
-            "value and gradient",
-            "数值与梯度",
-            SHORT_MODEL,
-            "error = loss(model, idx[:2])",
-            "error.backward()",
-            "result = torch.cat([error.detach()[None], model.h[0].ln_1.weight.grad])",
-        ),
+    test(
+        "10",
+        "a model that knows nothing: ln(20) || 什么都不会的模型：ln(20)",
+        "result = loss(lambda idx: torch.zeros(*idx.shape, 20), torch.arange(10).view(2, 5))",
     ),
-    "11": (
-        test("three tokens", "三个词元", SHORT_MODEL, "result = generate(model, idx[:2, :5], 3)"),
-        test(
-            "10 tokens in a context of 12",
-            "上下文长度 12，写 10 个词元",
-            SHORT_MODEL,
-            "result = generate(model, idx[:2, :5], 10)",
-        ),
-        test(
-            "the app's text: 300 tokens in a context of 256",
-            "与应用一样：上下文长度 256，写 300 个词元",
-            MODEL,
-            "result = generate(model, idx[:1], 300)",
-            expected="app_text",
-            seconds=300.0,
-        ),
+    test(
+        "10",
+        "value and gradient || 数值与梯度",
+        SHORT_MODEL,
+        "error = loss(model, idx[:2])",
+        "error.backward()",
+        "result = torch.cat([error.detach()[None], model.h[0].ln_1.weight.grad])",
     ),
-    "12": (
-        test("temperature 1, without top-k", "温度 1，不用 Top-k", "result = distribution(logits, 1.0, None)"),
-        test("temperature 0.8", "温度 0.8", "result = distribution(logits, 0.8, None)"),
-        test("temperature 0.8 and k = 5", "温度 0.8，k = 5", "result = distribution(logits, 0.8, 5)"),
-        test("temperature 0", "温度 0", "result = distribution(logits, 0.0, None)"),
-        test("k = 1", "k = 1", "result = distribution(logits, 1.0, 1)"),
-        test(
-            "drawing with k = 1 is greedy",
-            "k = 1 时，抽取就是贪心",
-            SHORT_MODEL,
-            "difference = sample(model, idx[:2, :5], 20, 0.8, 1) - generate(model, idx[:2, :5], 20)",
-            "result = difference.abs().sum().item()",
-        ),
+    test("11", "three tokens || 三个词元", SHORT_MODEL, "result = generate(model, idx[:2, :5], 3)"),
+    test(
+        "11",
+        "10 tokens in a context of 12 || 上下文长度 12，写 10 个词元",
+        SHORT_MODEL,
+        "result = generate(model, idx[:2, :5], 10)",
     ),
-    "13": (
-        test(
-            "the bundled model",
-            "自带的模型",
-            "with torch.no_grad():",
-            "    result = load(bundled_folder)(idx[:2])",
-        ),
-        test(
-            "a GPT-2 folder written by transformers",
-            "transformers 写出的 GPT-2 文件夹",
-            "with torch.no_grad():",
-            "    result = load(gpt2_folder)(idx[:2])",
-        ),
-        test("evaluation mode", "评估模式", "result = int(load(gpt2_folder).training)"),
+    test(
+        "11",
+        "the app's text: 300 tokens in a context of 256 || 与应用一样：上下文长度 256，写 300 个词元",
+        MODEL,
+        "result = generate(model, idx[:1], 300)",
+        expected="app_text",
+        seconds=300.0,
     ),
-    "14": (
-        test(
-            "ten steps on a repeated batch",
-            "同一个批次训练十步",
-            *TRAINING,
-            "result = [train_step(model, optimizer, batches[0]) for _ in range(10)]",
-            tolerance=1e-3,
-        ),
-        test(
-            "200 steps of sorting letters: loss on unseen rows",
-            "给字母排序 200 步，没见过的行的损失",
-            *TRAINING,
-            "for batch in batches:",
-            "    train_step(model, optimizer, batch)",
-            "result = loss(model, unseen)",
-            tolerance=0.05,
-            seconds=120.0,
-        ),
+    test("12", "temperature 1, without top-k || 温度 1，不用 Top-k", "result = distribution(logits, 1.0, None)"),
+    test("12", "temperature 0.8 || 温度 0.8", "result = distribution(logits, 0.8, None)"),
+    test("12", "temperature 0.8 and k = 5 || 温度 0.8，k = 5", "result = distribution(logits, 0.8, 5)"),
+    test("12", "temperature 0 || 温度 0", "result = distribution(logits, 0.0, None)"),
+    test("12", "k = 1 || k = 1", "result = distribution(logits, 1.0, 1)"),
+    test(
+        "12",
+        "drawing with k = 1 is greedy || k = 1 时，抽取就是贪心",
+        SHORT_MODEL,
+        "difference = sample(model, idx[:2, :5], 20, 0.8, 1) - generate(model, idx[:2, :5], 20)",
+        "result = difference.abs().sum().item()",
     ),
-}
-STEPS = steps((Path(__file__).parent / "steps.md").read_text(encoding="utf-8"), TESTS)
+    test(
+        "13", "the bundled model || 自带的模型", "with torch.no_grad():", "    result = load(bundled_folder)(idx[:2])"
+    ),
+    test(
+        "13",
+        "a GPT-2 folder written by transformers || transformers 写出的 GPT-2 文件夹",
+        "with torch.no_grad():",
+        "    result = load(gpt2_folder)(idx[:2])",
+    ),
+    test("13", "evaluation mode || 评估模式", "result = int(load(gpt2_folder).training)"),
+    test(
+        "14",
+        "ten steps on a repeated batch || 同一个批次训练十步",
+        *TRAINING,
+        "result = [train_step(model, optimizer, batches[0]) for _ in range(10)]",
+        tolerance=1e-3,
+    ),
+    test(
+        "14",
+        "200 steps of sorting letters: loss on unseen rows || 给字母排序 200 步，没见过的行的损失",
+        *TRAINING,
+        "for batch in batches:",
+        "    train_step(model, optimizer, batch)",
+        "result = loss(model, unseen)",
+        tolerance=0.05,
+        seconds=120.0,
+    ),
+)
+
+
+def read_steps(text: str) -> dict[str, Step]:
+    """Read steps.md."""
+    steps = {}
+    for part in re.split(r"^# (?=\d)", text, flags=re.MULTILINE)[1:]:
+        heading, says, rest = part.split("\n\n", 2)
+        key, title = heading.split(" ", 1)
+        (code, _), *wrong = FENCE.findall(rest)
+        tests = tuple(test for test in TESTS if test.step == key)
+        steps[key] = Step(key, words(title), words(says), code, tests, tuple(map(mistake, wrong)))
+    return steps
+
+
+STEPS = read_steps((Path(__file__).parent / "steps.md").read_text(encoding="utf-8"))

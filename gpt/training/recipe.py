@@ -13,6 +13,9 @@ from gpt.config import GPTConfig, Position
 from gpt.errors import GPTError
 from gpt.model import GPT
 
+SHAPE = ("block_size", "n_layer", "n_head", "n_embd", "bias")
+LLAMA: dict[str, Any] = {"position": "rotary", "norm": "rms", "activation": "silu", "gated": True}
+
 
 def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
     """Create a field of Recipe with a description and valid values: low <= value <= high, or one of `choices`."""
@@ -79,27 +82,11 @@ class Recipe:
 
     def model_config(self, n_vocab: int, position: Position = "learned") -> GPTConfig:
         """Return the model's configuration for a trained vocabulary of n_vocab tokens. position: used only by gpt2."""
-        config = GPTConfig(
-            vocab_size=n_vocab,
-            block_size=self.block_size,
-            n_layer=self.n_layer,
-            n_head=self.n_head,
-            n_embd=self.n_embd,
-            bias=self.bias,
-            dropout=self.dropout,
-            position=position,
-        )
+        shape = {name: getattr(self, name) for name in (*SHAPE, "dropout")}
         if self.architecture == "gpt2":
-            return config
-        return replace(
-            config,
-            position="rotary",
-            norm="rms",
-            activation="silu",
-            gated=True,
-            n_ff=3 * self.n_embd,  # three matrices with about as many weights as GPT-2's two
-            n_kv_head=self.n_kv_head,
-        )
+            return GPTConfig(vocab_size=n_vocab, position=position, **shape)
+        n_ff = 3 * self.n_embd  # three matrices with about as many weights as GPT-2's two
+        return GPTConfig(vocab_size=n_vocab, n_kv_head=self.n_kv_head, n_ff=n_ff, **shape, **LLAMA)
 
     def new_model(self, n_vocab: int, position: Position = "learned") -> GPT:
         """Create a model with the configuration from `model_config`. The seed determines the initial weights."""
@@ -110,7 +97,7 @@ class Recipe:
 
         characters: Whether each token is a character; the recipe then ignores the vocabulary size.
         """
-        shape = {name: getattr(config, name) for name in ("block_size", "n_layer", "n_head", "n_embd", "bias")}
+        shape = {name: getattr(config, name) for name in SHAPE}
         if not characters:
             shape["vocab_size"] = config.vocab_size
         if config.gated:

@@ -28,11 +28,11 @@ from tqdm import tqdm
 
 from gpt.errors import GPTError
 from gpt.models.checkpoints.untrusted import read_json
-from gpt.models.checkpoints.vocabularies import BPE, CHARACTERS, Characters, write_vocabulary
+from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabulary
 from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
-from gpt.tokenizer import Vocabulary, load_vocabulary
+from gpt.tokenizer import Vocabulary
 from gpt.training.data import StoryDataset, TextDataset, read_text, shakespeare_text
 from gpt.training.evaluation import sample
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
@@ -79,12 +79,6 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / "options.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         write_vocabulary(tokenizer, self.path)
-
-    def tokenizer(self) -> Vocabulary | None:
-        """Return the vocabulary of a run on stories, or None if it has not been written yet."""
-        if (self.path / CHARACTERS).is_file():
-            return Characters(read_json(self.path / CHARACTERS, list))
-        return load_vocabulary(self.path / BPE) if (self.path / BPE).is_file() else None
 
     def load(self) -> dict[str, Any]:
         """Load the latest saved state. Raises ValueError if there is none or its file cannot be read."""
@@ -162,19 +156,22 @@ class FolderRun:
 
     def _data(self) -> TextDataset | StoryDataset:
         options, recipe, begun = self.options, self.recipe, begin_with(self.options.init_from)
-        if options.text:
-            if begun is not None and begun.tokenizer.eot_id is None:
-                raise GPTError("training.begun_with_characters")
-            return StoryDataset(options.text, recipe, begun.tokenizer if begun else self.folder.tokenizer())
-        if begun is not None and begun.tokenizer.eot_id is not None:
+        vocabulary = None if begun is None else begun.tokenizer
+        if vocabulary is not None and vocabulary.eot_id is None and options.text:
+            raise GPTError("training.begun_with_characters")
+        if vocabulary is not None and vocabulary.eot_id is not None and not options.text:
             raise GPTError("training.begun_with_stories")
+        if self.saved is not None:
+            vocabulary = find_vocabulary(options.out, len(self.saved["model"]["wte.weight"]))
+        if options.text:
+            return StoryDataset(options.text, recipe, vocabulary)
         return TextDataset(
             read_text(options.characters) if options.characters else shakespeare_text(),
             block_size=recipe.block_size,
             seed=recipe.seed,
             held_back=recipe.held_back,
             name="characters",
-            vocabulary=begun.tokenizer if begun else None,
+            vocabulary=vocabulary,
         )
 
     def train(self, process: Process, *, stop: Callable[[], bool] = lambda: False) -> bool:

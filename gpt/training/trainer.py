@@ -8,7 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -163,8 +163,10 @@ class Trainer:
             group["lr"] = group["full_lr"] * rate_factor * recipe.lr_factor(self.step)
         mine = slice(process.rank, None, process.world_size)
         idx, targets = (rows[mine].to(process.device) for rows in batch)
-        with torch.enable_grad(), process.autocast(), self._dropout():
+        self.model.train()
+        with torch.enable_grad(), process.autocast(), self._seeded() if recipe.dropout else nullcontext():
             loss = self._loss(idx, targets)
+        self.model.eval()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
         mean = process.all_reduce(loss.item())[0] / process.world_size
@@ -176,19 +178,10 @@ class Trainer:
         self.losses.append(mean)
         return mean
 
-    @contextmanager
-    def _dropout(self) -> Iterator[None]:
-        """Switch a model with dropout to training mode, and seed the random numbers for this step."""
-        if not self.recipe.dropout:
-            yield
-            return
+    def _seeded(self) -> AbstractContextManager[None]:
+        """Seed dropout for this step."""
         seed = np.random.SeedSequence([self.recipe.seed, self.step, self.process.rank]).generate_state(1)[0]
-        with seeded(int(seed), self.process.device):
-            self.model.train()
-            try:
-                yield
-            finally:
-                self.model.eval()
+        return seeded(int(seed), self.process.device)
 
     @torch.inference_mode()
     def loss(self, batch: Batch) -> float:

@@ -151,7 +151,7 @@ def test_a_program_that_fails_gets_a_sentence(checker: Checker, tmp_path: Path) 
 def test_a_loop_without_end_is_stopped(checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpt.course.process.START_SECONDS", 0.5)
     (tmp_path / PROGRAM).write_text("while True:\n    pass", encoding="utf-8")
-    endless = Test(Words("", ""), "result = 1", seconds=0.1)
+    endless = Test("1", Words("", ""), "result = 1", seconds=0.1)
     step = Step("1", Words("", ""), Words("", ""), "", (endless,), ())
     (verdict,) = checker.check(tmp_path / PROGRAM, [step])
     assert verdict.problem is not None
