@@ -28,12 +28,12 @@ class Generation(jinja2.ext.Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-class Refused(jinja2.TemplateError):
-    """A template called raise_exception."""
-
-
 def raise_exception(message: object) -> None:
-    raise Refused(str(message))
+    raise GPTError("chat.refused", reason=first_line(message))
+
+
+def first_line(message: object) -> str:
+    return str(message).strip().partition("\n")[0][:MAX_REASON_CHARS]
 
 
 def tojson(value: object, ensure_ascii: bool = False, **options: Any) -> str:
@@ -68,8 +68,7 @@ class ChatTemplate:
         given = {"messages": [dict(message) for message in messages], "tools": None, "documents": None}
         try:
             return compiled(self.source).render(**given, **self.tokens, add_generation_prompt=True)
+        except GPTError:
+            raise
         except Exception as error:  # a template can raise any exception
-            reason = str(error).strip().partition("\n")[0][:MAX_REASON_CHARS]
-            if isinstance(error, Refused):
-                raise GPTError("chat.refused", reason=reason) from None
-            raise GPTError("chat.template", reason=f"{type(error).__name__}: {reason}") from None
+            raise GPTError("chat.template", reason=f"{type(error).__name__}: {first_line(error)}") from None

@@ -101,24 +101,16 @@ class Vocabulary(ABC):
     def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """Return the token ids of a chat, up to the start of the assistant's reply.
 
-        Args:
-            messages: Dictionaries {"role", "content"}, with the role "user", "assistant" or, if the template supports
-                it, "system". Names of control tokens in the contents are encoded as ordinary text.
-
-        Raises:
-            ValueError: If there is no template, or the template rejects the messages or fails.
+        messages: Dictionaries {"role", "content"}. Names of control tokens in them are encoded as ordinary text.
+        Raises ValueError if there is no template, or the template rejects the messages or fails.
         """
         return self.encode_special(self._render(messages))
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
         """Return the text that the template puts before and after a user's message. Control tokens appear by name.
 
-        Args:
-            first: Whether the message opens the chat. For a later message, the text starts with the end of the
-                assistant's turn.
-
-        Raises:
-            ValueError: In the same cases as `encode_chat`.
+        first: Whether the message opens the chat. If not, the text starts with the end of the assistant's turn.
+        Raises ValueError like `encode_chat`.
         """
         start, end = self._around_message(first=first)
         ids = self.encode_special(start + MESSAGE + end, is_start=first)
@@ -240,8 +232,7 @@ def hold_back(tokenizer: Vocabulary, text: str) -> tuple[str, str]:
 def prompt_ids(tokenizer: Vocabulary, text: str, *, special: bool = False) -> list[int]:
     """Return `prefix_ids` followed by the token ids of a text, or [] for an empty text.
 
-    special: whether names of control tokens in the text become control tokens. A prefix that the text names is not
-        added again.
+    special: whether names of control tokens in the text become control tokens, such as the prefix itself.
     """
     if not text:
         return []
@@ -257,11 +248,7 @@ def start_ids(tokenizer: Vocabulary) -> list[int]:
 
 
 def is_chat(tokenizer: Vocabulary, ids: Sequence[int]) -> bool:
-    """Return whether these ids start like a chat.
-
-    In a chat, `start_ids` are followed by a control token or, in Llama 2, by the text that the template puts before a
-    message.
-    """
+    """Return whether a control token or, in Llama 2, the template's text before a message follows the `start_ids`."""
     if not tokenizer.is_chat:
         return False
     start = start_ids(tokenizer)
@@ -316,10 +303,10 @@ def as_token_ids(ids: Any) -> list[int]:
 
 
 def load_vocabulary(path: Path | str) -> Tokenizer:
-    """Read a vocabulary file in tiktoken's format. Decompresses files whose names end in .gz.
+    """Read a vocabulary file in tiktoken's format: in each line, a token's bytes in base64 and its id.
 
-    Each line holds a token's bytes in base64 and its id. The end-of-text token gets the next free id. Raises ValueError
-    for any other file, or if a byte has no token.
+    Decompresses files whose names end in .gz. The end-of-text token gets the next free id. Raises ValueError for any
+    other file, or if a byte has no token.
     """
     return bpe_tokenizer(read_ranks(Path(path)))
 
@@ -354,9 +341,7 @@ def bpe_tokenizer(
 
 
 def save_vocabulary(ranks: dict[bytes, int], path: Path | str) -> None:
-    lines = (
-        f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in sorted(ranks.items(), key=lambda t: t[1])
-    )
+    lines = [f"{base64.b64encode(token).decode()} {ranks[token]}\n" for token in sorted(ranks, key=ranks.__getitem__)]
     Path(path).write_text("".join(lines), encoding="ascii")
 
 

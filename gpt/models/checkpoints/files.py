@@ -83,8 +83,7 @@ class Contents:
     config: Options as in config.json, in our own format or, with a "model_type", in that of transformers.
     settings: Another file next to the weights that states options. entries: The other entries of a torch.save file.
     layout: Names of the weights, if a person gives them. By default they are detected.
-    family: Family of config's model_type, with the names and the storage format of these weights, if transformers
-        has others.
+    family: Family of config's model_type with the names and the storage format of these weights, if others.
     stored_as: Type in which most of the weights are quantised, such as "Q4_K".
     """
 
@@ -112,10 +111,6 @@ class Reader(NamedTuple):
     formats: Mapping[str, str]
 
 
-def unchanged(whole: Tensor) -> Tensor:
-    return whole
-
-
 class Deferred(Tensor):
     """A tensor that is read whenever its numbers are needed, for files that cannot be memory-mapped.
 
@@ -124,24 +119,17 @@ class Deferred(Tensor):
 
     read: Returns some rows of the whole tensor, in the given data type if that saves memory.
     like: A tensor on the meta device with this tensor's shape and the data type of what `read` returns.
-    rows: The rows to read; by default, all of them.
-    view_of: Returns this tensor, given these rows; for views.
+    rows: The rows to read, by default all. view_of: Returns this tensor, given these rows; for views.
     """
 
     read: Callable[[torch.dtype, range], Tensor]
     like: Tensor
     rows: range
-    view_of: Callable[[Tensor], Tensor]
+    view_of: Callable[[Tensor], Tensor] | None
     _is_param = True  # makes isinstance(weight, nn.Parameter) true
 
     @staticmethod
-    def __new__(
-        cls,
-        read: Callable[[torch.dtype, range], Tensor],
-        like: Tensor,
-        rows: range | None = None,
-        view_of: Callable[[Tensor], Tensor] = unchanged,
-    ) -> Deferred:
+    def __new__(cls, read: Any, like: Tensor, rows: range | None = None, view_of: Any = None) -> Deferred:
         deferred: Deferred = Tensor._make_wrapper_subclass(cls, like.shape, like.stride(), dtype=like.dtype)
         deferred.read, deferred.like, deferred.view_of = read, like, view_of
         deferred.rows = range(len(like)) if rows is None else rows
@@ -162,18 +150,16 @@ class Deferred(Tensor):
         if func is torch.ops.aten.detach.default:
             return source
         views = func(source.like, *rest, **(kwargs or {}))
-        if func is torch.ops.aten.slice.Tensor and source.view_of is unchanged and rest[0] == 0:
+        if func is torch.ops.aten.slice.Tensor and source.view_of is None and rest[0] == 0:
             return Deferred(source.read, views, source.rows[slice(*rest[1:])])
 
-        def view_of(rows: Tensor) -> Any:
-            return func(source.view_of(rows), *rest, **(kwargs or {}))
+        def view_of(rows: Tensor, i: int | None = None) -> Any:
+            found = func(rows if source.view_of is None else source.view_of(rows), *rest, **(kwargs or {}))
+            return found if i is None else found[i]
 
         if isinstance(views, Tensor):
             return Deferred(source.read, views, source.rows, view_of)
-        return [
-            Deferred(source.read, view, source.rows, lambda rows, i=i: view_of(rows)[i])  # type: ignore[misc]
-            for i, view in enumerate(views)
-        ]
+        return [Deferred(source.read, view, source.rows, partial(view_of, i=i)) for i, view in enumerate(views)]
 
 
 def numbers_of(parts: Sequence[Tensor], dtype: torch.dtype = torch.float32) -> list[Tensor]:
@@ -182,10 +168,9 @@ def numbers_of(parts: Sequence[Tensor], dtype: torch.dtype = torch.float32) -> l
     found = []
     for part in parts:
         if isinstance(part, Deferred):
-            rows = part.read, part.rows
-            if rows not in read:
-                read[rows] = part.read(dtype, part.rows)
-            part = part.view_of(read[rows])
+            key = part.read, part.rows
+            rows = read[key] = read[key] if key in read else part.read(dtype, part.rows)
+            part = rows if part.view_of is None else part.view_of(rows)
         found.append(part)
     return found
 
@@ -212,8 +197,11 @@ def read_vocabulary(folder: Path, entries: Mapping[str, object], n_vocab: int) -
     """Return the vocabulary among a checkpoint's entries or in its folder, for a model with n_vocab tokens."""
     if table := table_inside(entries, n_vocab):
         return pad_vocabulary(token_table(table), n_vocab)
-    beside = vocabulary_folder(folder, entries)
-    return vocabulary_or_ids(lambda: find_vocabulary(beside, n_vocab), n_vocab)
+    dataset = str(as_dict(entries.get("config")).get("dataset", "."))
+    data = folder.resolve().parent / "data" / dataset  # in nanoGPT
+    if data.name == dataset and data.is_dir() and not any((folder / name).is_file() for name in FILES):
+        folder = data
+    return vocabulary_or_ids(lambda: find_vocabulary(folder, n_vocab), n_vocab)
 
 
 def weight_files(path: Path) -> list[Path]:
@@ -241,11 +229,8 @@ def weight_files(path: Path) -> list[Path]:
 
 def several_files(files: Sequence[Path]) -> GPTError:
     """Return the error for a folder with weights that do not belong together."""
-    return GPTError(
-        "checkpoint.several_weights",
-        n=len(files),
-        names=", ".join(file.name for file in files[:5]) + (", …" if len(files) > 5 else ""),
-    )
+    names = ", ".join(file.name for file in files[:5]) + (", …" if len(files) > 5 else "")
+    return GPTError("checkpoint.several_weights", n=len(files), names=names)
 
 
 def listed_files(path: Path) -> list[str]:
@@ -258,16 +243,6 @@ def listed_files(path: Path) -> list[str]:
     if not names or not all(re.fullmatch(rf"\w[\w.-]*\{suffix}", name) for name in names):
         raise GPTError("file.damaged", file=path.name, reason=f"weight_map: {names[:3]}")
     return names
-
-
-def vocabulary_folder(folder: Path, entries: Mapping[str, object]) -> Path:
-    """Return the folder that contains the vocabulary: the weights' folder or, in nanoGPT, ../data/<dataset>."""
-    dataset = as_dict(entries.get("config")).get("dataset")
-    is_beside = any((folder / name).is_file() for name in FILES)
-    if is_beside or not isinstance(dataset, str) or Path(dataset).name != dataset:
-        return folder
-    data = folder.resolve().parent / "data" / dataset
-    return data if data.is_dir() else folder
 
 
 class WeightsUnknown(GPTError):
@@ -300,7 +275,11 @@ def open_weights(path: Path, wanted: str | None = None) -> tuple[StateDict, dict
     names = list(found) if wanted is None else [wanted]
     if len(names) > 1 or names[0] not in found:
         raise WeightsUnknown("checkpoint.several_states", file=path.name, names=", ".join(found))
-    return found[names[0]], entries_beside(saved, names[0])
+    name, entries = names[0], as_dict(saved)
+    whole = entries.get(name) if name else saved
+    attributes = whole if isinstance(whole, Record) else {}  # of a module that was saved whole
+    beside = {str(key): each for key, each in entries.items() if str(key) != name and not isinstance(each, Tensor)}
+    return found[name], {**attributes, **beside}
 
 
 def models_in(saved: object) -> dict[str, StateDict]:
@@ -313,37 +292,20 @@ def models_in(saved: object) -> dict[str, StateDict]:
     return {name: tensors for name, tensors in inside.items() if 2 * len(tensors) > largest}
 
 
-def tensors_in(value: object) -> StateDict:
+def tensors_in(value: object, prefix: str = "") -> StateDict:
     """Return the tensors of a dictionary, or those of a module that was saved whole."""
+    tensors, modules = as_dict(value), {}
     if isinstance(value, Record) and "_modules" in value:
-        return module_tensors(value)
-    return {str(name): each.detach() for name, each in as_dict(value).items() if isinstance(each, Tensor)}
-
-
-def module_tensors(module: Record) -> StateDict:
-    found: StateDict = {}
-    waiting = [("", module)]
-    while waiting:
-        prefix, each = waiting.pop()
-        tensors = {**as_dict(each.get("_parameters")), **as_dict(each.get("_buffers"))}
-        found |= {prefix + name: tensor for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
-        children = as_dict(each.get("_modules")) if prefix.count(".") < MAX_MODULE_DEPTH else {}
-        waiting += [(f"{prefix}{name}.", child) for name, child in children.items() if isinstance(child, Record)]
+        tensors = {**as_dict(value.get("_parameters")), **as_dict(value.get("_buffers"))}
+        modules = as_dict(value["_modules"]) if prefix.count(".") < MAX_MODULE_DEPTH else {}
+    found = {f"{prefix}{name}": each.detach() for name, each in tensors.items() if isinstance(each, Tensor)}
+    for name, child in modules.items():
+        found |= tensors_in(child, f"{prefix}{name}.")
     return found
 
 
 def as_dict(value: object) -> dict[Any, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def entries_beside(saved: object, name: str) -> dict[str, object]:
-    """Return the entries beside the weights, and the attributes of a module that was saved whole."""
-    whole = saved if not name else as_dict(saved).get(name)
-    attributes = whole if isinstance(whole, Record) else {}
-    beside = {
-        str(key): value for key, value in as_dict(saved).items() if str(key) != name and not isinstance(value, Tensor)
-    }
-    return {**attributes, **beside}
 
 
 def other_format(file: Path, start: bytes = b"") -> GPTError | None:

@@ -76,33 +76,26 @@ BIASES = {"qkv_bias": ("attn_q", "attn_qkv"), "proj_bias": ("attn_output",), "ml
 WINDOW, PATTERN = "attention.sliding_window", "attention.sliding_window_pattern"
 SCALED, SCALING = "rope.scaling.type", "rope.scaling.factor"
 ORIGINAL, ATTENTION = "rope.scaling.original_context_length", "rope.scaling.attn_factor"
-# Keys that change the computation and are not read, and the values at which they do not change it.
+# Keys that change the computation unless they have one of these values, of which the first is the default.
 REFUSED = {
-    "expert_count": (0,),
+    **dict.fromkeys(("expert_count", "attention.clamp_kqv", "attention.scale"), (0,)),
+    **dict.fromkeys(("embedding_scale", "residual_scale", "logit_scale", "rope.scale_linear"), (0, 1)),
     "use_parallel_residual": (False,),
-    "attention.clamp_kqv": (0,),
-    "attention.scale": (0,),
     "attention.causal": (True,),
-    "embedding_scale": (0, 1),
-    "residual_scale": (0, 1),
-    "logit_scale": (0, 1),
-    "rope.scale_linear": (0, 1),
+    SCALED: ("none", "linear", "yarn", "longrope"),
 }
 ROPE_FACTORS, LONG_FACTORS = ("rope_freqs.weight", "rope_factors_short.weight"), "rope_factors_long.weight"
 LARGEST = {"Gemma 2": 46, "Gemma 3": 62}  # layers of the models of 27B, which scale scores by another width
 # {architecture of llama.cpp: key of FAMILIES}
 ARCHITECTURES = {
-    **{name: name for name in ("gpt2", "llama", "qwen2", "qwen3", "gemma", "gemma2")},
-    **{"gemma3": "gemma3_text", "gptneox": "gpt_neox", "phi2": "phi", "phi3": "phi3", "starcoder": "gpt_bigcode"},
-    **{name: name for name in ("starcoder2", "stablelm", "olmo", "olmo2", "smollm3")},
+    **{name: name for name in ("gpt2", "llama", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "olmo", "olmo2")},
+    **{name: name for name in ("starcoder2", "stablelm", "smollm3")},
+    **{"gemma3": "gemma3_text", "gptneox": "gpt_neox", "phi2": "phi", "starcoder": "gpt_bigcode"},
 }
 IN_PAIRS = ("llama", "olmo", "smollm3")  # rotate neighbouring dimensions
 MAGIC, VERSIONS, ALIGNMENT = b"GGUF", (2, 3), 32
-FORMATS = {"UINT8": "B", "INT8": "b", "UINT16": "H", "INT16": "h", "UINT32": "I", "INT32": "i", "FLOAT32": "f"}
-FORMATS |= {"BOOL": "?", "UINT64": "Q", "INT64": "q", "FLOAT64": "d"}
-SCALARS = {GGUFValueType[name].value: letter for name, letter in FORMATS.items()}
+SCALARS = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}  # letters of `struct` for types of values
 PLAIN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
-Q8_0, Q8_0_BYTES = GGMLQuantizationType.Q8_0, 34  # a block is a float16 scale and 32 integers
 CHUNK = 2**18  # numbers that are dequantised at a time
 
 
@@ -134,10 +127,8 @@ def read(parts: list[Path], hints: Hints) -> Contents:
     config = read_config(file.metadata, tensors, factors, tensors.pop(LONG_FACTORS, factors))
     family = gguf_family(FAMILIES[config["model_type"]], tensors, file.metadata["general.architecture"])
 
-    def vocabulary(n_vocab: int) -> Vocabulary:
-        return vocabulary_or_ids(
-            lambda: gguf_tokenizer(file.metadata, n_vocab, parts[0].name) or PlainIds(n_vocab), n_vocab
-        )
+    def vocabulary(n: int) -> Vocabulary:
+        return vocabulary_or_ids(lambda: gguf_tokenizer(file.metadata, n, parts[0].name) or PlainIds(n), n)
 
     main = max(file.kinds, key=file.kinds.__getitem__, default="F32")
     return Contents(tensors, vocabulary, config, family=family, folder=parts[0].parent, stored_as=main)
@@ -187,10 +178,8 @@ def check_values(values: Mapping[str, Any], family: Layout) -> None:
         is_read = key == "use_parallel_residual" and "parallel" in {**family.stated, **family.options}
         if values.get(key, without_effect[0]) not in without_effect and not is_read:
             raise GPTError("gguf.option", option=key, value=values[key])
-    if (kind := values.get(SCALED, "none")) not in ("none", "linear", "yarn", "longrope"):
-        raise GPTError("gguf.option", option=SCALED, value=kind)
-    if values.get("attention.value_length") != values.get("attention.key_length"):
-        raise GPTError("gguf.option", option="attention.value_length", value=values.get("attention.value_length"))
+    size = values.get("attention.value_length")
+    require(size == values.get("attention.key_length"), "gguf.option", option="attention.value_length", value=size)
 
 
 def read_rope(
@@ -201,30 +190,23 @@ def read_rope(
         return {}
     n_embd, n_head = values.get("embedding_length", 0), values.get("attention.head_count") or 1
     head_size = values.get("attention.key_length") or n_embd // n_head
-    rope: dict[str, Any] = {"rope_type": "default"}
-    if values.get(SCALED) == "linear":
-        rope = {"rope_type": "linear", "factor": values.get(SCALING, 1.0)}
-    if values.get(SCALED) == "yarn":
-        rope = {"rope_type": "yarn", "factor": values.get(SCALING, 1.0)}
-        rope |= {"original_max_position_embeddings": values.get(ORIGINAL) or values.get("context_length")}
-    size = values.get("rope.dimension_count", head_size)
-    if "rotary_share" in family.stated:
-        rope["partial_rotary_factor"] = rotary_share(size, head_size)
-    elif size != head_size:
-        raise GPTError("gguf.option", option="rope.dimension_count", value=size)
-    if "rope.freq_base" in values:
-        rope["rope_theta"] = values["rope.freq_base"]
+    kind, size = values.get(SCALED, "none"), values.get("rope.dimension_count", head_size)
     attention = values.get(ATTENTION) or 1.0
+    rope = {"rope_type": "default" if kind == "none" else kind, "factor": values.get(SCALING, 1.0)}
+    rope["original_max_position_embeddings"] = values.get(ORIGINAL) or values.get("context_length")
     if factors is not None and long_factors is not None:  # or Llama 3's scaling, already computed
         rope |= {"rope_type": "longrope", "short_factor": factors.tolist(), "long_factor": long_factors.tolist()}
         rope |= {"factor": 1.0, "attention_factor": attention}
-        rope["original_max_position_embeddings"] = values.get(ORIGINAL) or values.get("context_length")
     else:
-        require(values.get(SCALED) != "longrope", "gguf.option", option=SCALED, value="longrope")
+        require(kind != "longrope", "gguf.option", option=SCALED, value=kind)
         require(attention == 1, "gguf.option", option=ATTENTION, value=attention)
-    config: dict[str, Any] = {"rope_parameters": rope}
-    if "window_rotary_base" in family.stated:
-        config["rope_parameters"] = {FULL: rope}
+    if "rotary_share" in family.stated:
+        rope["partial_rotary_factor"] = rotary_share(size, head_size)
+    else:
+        require(size == head_size, "gguf.option", option="rope.dimension_count", value=size)
+    if "rope.freq_base" in values:
+        rope["rope_theta"] = values["rope.freq_base"]
+    config: dict[str, Any] = {"rope_parameters": {FULL: rope} if "window_rotary_base" in family.stated else rope}
     if "attn_scale" in family.powers:
         is_largest = values.get("block_count") == LARGEST[family.title]
         config[family.powers["attn_scale"][0]] = n_embd // n_head if is_largest else head_size
@@ -235,19 +217,18 @@ def read_window(family: Layout, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options for attention windows. Raises ValueError if the family has none."""
     window, pattern = values.get(WINDOW), values.get(PATTERN)
     if family.window not in family.others:
-        if window and any(pattern) if isinstance(pattern, list) else window:
-            raise GPTError("gguf.option", option=WINDOW, value=window)
+        is_on = any(pattern) if window and isinstance(pattern, list) else window
+        require(not is_on, "gguf.option", option=WINDOW, value=window)
         return {}
+    if "sliding_window_pattern" not in family.others:
+        return {family.window: window or None}
     config: dict[str, Any] = {family.window: window} if window else {}
-    by_layer = "sliding_window_pattern" in family.others
-    if isinstance(pattern, list) and by_layer:
+    if isinstance(pattern, list):
         config["layer_types"] = [WINDOWED if is_windowed else FULL for is_windowed in pattern]
-    elif pattern and by_layer:
+    elif pattern:
         config["sliding_window_pattern"] = pattern
-    elif not window and by_layer and WINDOW not in values and "window_rotary_base" in family.stated:
+    elif WINDOW not in values and "window_rotary_base" in family.stated:
         config["layer_types"] = [FULL] * values.get("block_count", 0)
-    elif not window and not by_layer:
-        config[family.window] = None
     return config
 
 
@@ -285,13 +266,7 @@ def read_rows(
     found = torch.empty(len(rows), *shape[1:], dtype=dtype)
     n_rows = max(1, CHUNK // shape[-1])
     for some, out in zip(stored.split(n_rows), found.view(-1, shape[-1]).split(n_rows), strict=True):
-        if kind == Q8_0:
-            blocks = some.reshape(-1, Q8_0_BYTES)
-            numbers = blocks.view(torch.int8)[:, 2:].contiguous().float()
-            numbers *= blocks[:, :2].contiguous().view(torch.float16).float()
-        else:
-            numbers = torch.from_numpy(dequantize(some.numpy(), kind))
-        out.copy_(numbers.view_as(out))
+        out.copy_(torch.from_numpy(dequantize(some.numpy(), kind)).view_as(out))
     release_file_pages([stored])
     return found
 

@@ -16,12 +16,11 @@ from tokenizers.models import WordLevel
 from gpt.chat import ChatTemplate
 from gpt.checks import check_token_id, require
 from gpt.errors import GPTError
-from gpt.models.checkpoints.untrusted import read_text
 from gpt.tokenizer import END_OF_TEXT, MARK, Vocabulary, valid_text
 
 TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 GENERATION_CONFIG = "generation_config.json"
-TEMPLATE_FILE, TEMPLATE_KEY = "chat_template.jinja", "chat_template"  # the latter in tokenizer_config.json
+TEMPLATE_KEY = "chat_template"  # in tokenizer_config.json
 NO_SPACE = regex.compile(  # before punctuation, and in scripts without spaces
     r" (?=[\p{Pc}\p{Pd}\p{Pe}\p{Pf}\p{Po}\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\u3000-\u303f\uff00-\uffef])"
 )
@@ -30,17 +29,6 @@ SPACE = "▁"  # U+2581, which SentencePiece uses for a space
 SEQUENCES = ("normalizers", "pretokenizers", "decoders")  # keys that contain the parts of a "Sequence"
 EDGES = r"\A +| +\z"  # spaces at both ends of a text
 BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
-
-
-def read_chat_template(folder: Path, config: Mapping[str, Any], tokens: Mapping[str, str]) -> ChatTemplate | None:
-    """Read the template from chat_template.jinja or else from `config`, the contents of tokenizer_config.json.
-
-    If there are several templates, uses the one named "default". Returns None if there is no template.
-    """
-    found = read_text(folder / TEMPLATE_FILE) if (folder / TEMPLATE_FILE).is_file() else config.get(TEMPLATE_KEY)
-    if isinstance(found, list):
-        found = next((each["template"] for each in found if each.get("name") == "default"), None)
-    return ChatTemplate(found, tokens) if isinstance(found, str) and found else None
 
 
 class HuggingFaceTokenizer(Vocabulary):

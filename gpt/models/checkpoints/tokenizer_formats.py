@@ -22,7 +22,7 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
     EDGES,
     GENERATION_CONFIG,
     SPACE,
-    TEMPLATE_FILE,
+    TEMPLATE_KEY,
     TOKENIZER_CONFIG,
     TOKENIZER_JSON,
     HuggingFaceTokenizer,
@@ -31,7 +31,6 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
     library_errors,
     library_split,
     library_vocabulary,
-    read_chat_template,
 )
 from gpt.models.checkpoints.untrusted import read_json, read_text
 from gpt.sampling import SamplingParams
@@ -39,6 +38,7 @@ from gpt.tokenizer import Tokenizer, read_ranks
 
 VOCAB_JSON, MERGES_TXT, CONFIG = "vocab.json", "merges.txt", "config.json"
 VOCAB_TXT, SENTENCE_PIECE = "vocab.txt", ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
+TEMPLATE_FILE = "chat_template.jinja"
 SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
 LIBRARY_FILES = (TOKENIZER_JSON, VOCAB_JSON, VOCAB_TXT, *SENTENCE_PIECE)  # in order of preference
 SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS, TEMPLATE_FILE)
@@ -84,12 +84,6 @@ UNIGRAM, WORD = 1, 3  # types of models
 FIXED_SIZES = {1: 8, 5: 4}  # bytes of values by protobuf's types
 
 
-def library_file(folder: Path) -> str | None:
-    """Return the first of LIBRARY_FILES in a folder, or None. vocab.json counts only together with merges.txt."""
-    names = [name for name in LIBRARY_FILES if (folder / name).is_file()]
-    return next((name for name in names if name != VOCAB_JSON or (folder / MERGES_TXT).is_file()), None)
-
-
 def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> HuggingFaceTokenizer:
     """Read a vocabulary and the settings next to it, for a model with n_vocab tokens.
 
@@ -126,13 +120,16 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
     if file != TOKENIZER_JSON and settings.get("add_bos_token", starts) is True:
         first = "bos_token"
     ends = model.get("eos_token_id") if ends is None else ends
+    chat = read_text(folder / TEMPLATE_FILE) if (folder / TEMPLATE_FILE).is_file() else settings.get(TEMPLATE_KEY)
+    if isinstance(chat, list):
+        chat = next((each["template"] for each in chat if each.get("name") == "default"), None)
     return library_vocabulary(
         content,
         n_vocab,
         file,
         tokens=tokens,
         end_ids=[end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0],
-        chat=read_chat_template(folder, settings, tokens),
+        chat=ChatTemplate(chat, tokens) if isinstance(chat, str) and chat else None,
         more=[{"content": name, "special": True} for name in names] + added_beside(settings, added, tokens),
         around=(tokens.get(first, ""), tokens.get(last, "")),
     )
@@ -409,20 +406,34 @@ END_NAMES = ("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>
 def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> HuggingFaceTokenizer | None:
     """Return the vocabulary for a model with n_vocab tokens, or None if the metadata contains none."""
     values = {key.removeprefix(f"{PLACE}."): value for key, value in metadata.items()}
-    if values.get("model", "none") in ("none", "no_vocab"):
+    kind = values.get("model", "none")
+    if kind in ("none", "no_vocab"):
         return None
     with library_errors(file):
         tokens = values["tokens"]
         types = values.get("token_type") or [NORMAL] * len(tokens)
-        content, starts = gguf_json(values, types, file)
+        pieces = list(enumerate(zip(tokens, types, strict=True)))
+        if kind == BYTE_LEVEL:
+            pre = str(values.get("pre", "default"))
+            pre = OLD_FILES.get(str(values.get("general.architecture")), "gpt-2") if pre == "default" else pre
+            require(pre in SPLITS, "vocabulary.option", file=file, name=f"{PLACE}.pre {pre}")
+            known = {text: i for i, text in enumerate(tokens) if not FILLER.fullmatch(text)}
+            content = byte_level_json(known, values["merges"], *SPLITS[pre])
+            content["model"]["ignore_merges"] = starts = pre in STARTS_WITH_BOS
+        else:
+            require(kind == BY_SCORES, "vocabulary.option", file=file, name=f"{PLACE}.model {kind}")
+            kinds = [UNUSED if of == USER_DEFINED else of for of in types]  # whole words become added tokens
+            content, starts = (
+                pieces_json(
+                    list(zip(tokens, values["scores"], kinds, strict=True)),
+                    has_bytes=BYTE in types,
+                    has_prefix=values.get("add_space_prefix", True),
+                    joins_spaces=values.get("remove_extra_whitespaces", False),
+                ),
+                True,
+            )
         ids = {role: values.get(f"{name}_token_id", -1) for role, name in ROLES.items()}
         names = {role: tokens[i] for role, i in ids.items() if 0 <= i < len(tokens)}
-        pieces = list(enumerate(zip(tokens, types, strict=True)))
-        more = [
-            {"id": i, "content": text, "special": of != USER_DEFINED}
-            for i, (text, of) in pieces
-            if text and of in (CONTROL, UNKNOWN, USER_DEFINED)
-        ]
         chat, ends = values.get("tokenizer.chat_template"), [values.get(f"{name}_token_id", -1) for name in ENDS]
         ends += [i for i, (text, of) in pieces if chat and of == CONTROL and text in END_NAMES]
         return library_vocabulary(
@@ -432,31 +443,13 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> Hugg
             tokens=names,
             end_ids=ends,
             chat=ChatTemplate(chat, names) if chat else None,
-            more=more,
+            more=[
+                {"id": i, "content": text, "special": of != USER_DEFINED}
+                for i, (text, of) in pieces
+                if text and of in (CONTROL, UNKNOWN, USER_DEFINED)
+            ],
             around=(
-                names.get("bos_token", "") if starts else "",
+                names.get("bos_token", "") if values.get("add_bos_token", starts) else "",
                 names.get("eos_token", "") if values.get("add_eos_token") else "",
             ),
         )
-
-
-def gguf_json(values: Mapping[str, Any], types: Sequence[int], file: str) -> tuple[dict[str, Any], bool]:
-    """Return the contents of a tokenizer.json, and whether texts begin with a control token."""
-    kind, tokens = values["model"], values["tokens"]
-    if kind == BYTE_LEVEL:
-        pre = str(values.get("pre", "default"))
-        pre = OLD_FILES.get(str(values.get("general.architecture")), "gpt-2") if pre == "default" else pre
-        require(pre in SPLITS, "vocabulary.option", file=file, name=f"{PLACE}.pre {pre}")
-        known = {text: i for i, text in enumerate(tokens) if not FILLER.fullmatch(text)}
-        content = byte_level_json(known, values["merges"], *SPLITS[pre])
-        content["model"]["ignore_merges"] = pre in STARTS_WITH_BOS
-        return content, values.get("add_bos_token", pre in STARTS_WITH_BOS)
-    require(kind == BY_SCORES, "vocabulary.option", file=file, name=f"{PLACE}.model {kind}")
-    kinds = [UNUSED if of == USER_DEFINED else of for of in types]  # whole words become added tokens
-    content = pieces_json(
-        list(zip(tokens, values["scores"], kinds, strict=True)),
-        has_bytes=BYTE in types,
-        has_prefix=values.get("add_space_prefix", True),
-        joins_spaces=values.get("remove_extra_whitespaces", False),
-    )
-    return content, values.get("add_bos_token", True)

@@ -151,7 +151,7 @@ class PlainUnpickler(pickle.Unpickler):
         return CALLED.get(full) or type(name, (Record,), {})
 
 
-def read_pickle(path: Path) -> object:
+def read_pickle(path: Path) -> Any:
     """Read a pickle as plain data. Raises ValueError if it would run code."""
     with path.open("rb") as file:
         return readable(path, lambda: PlainUnpickler(file).load())

@@ -17,15 +17,15 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
     HuggingFaceTokenizer,
     library_errors,
     library_split,
+    library_vocabulary,
     write_json,
 )
 from gpt.models.checkpoints.tokenizer_formats import (
+    LIBRARY_FILES,
     MERGES_TXT,
-    SENTENCE_PIECE,
     VOCAB_JSON,
     VOCAB_TXT,
     is_bert,
-    library_file,
     lines_of,
     read_hugging_face_tokenizer,
     write_gpt2_files,
@@ -42,8 +42,7 @@ from gpt.tokenizer import (
 )
 
 BPE, CHARACTERS, WORDS, NANOGPT = "vocab.tiktoken", "characters.json", "words.json", "meta.pkl"
-FILES = (BPE, VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON, CHARACTERS, WORDS, NANOGPT, VOCAB_TXT, *SENTENCE_PIECE)
-NOT_READ = (VOCAB_JSON, MERGES_TXT)  # cannot be read on their own
+FILES = (BPE, MERGES_TXT, CHARACTERS, WORDS, NANOGPT, *LIBRARY_FILES)
 GPT2_SIZES = (50257, 50304)  # nanoGPT rounds up to a multiple of 64
 MAX_LISTED_TOKENS = 80  # maximum number of tokens in an error message
 VISIBLE = {"\n": "⏎", "\t": "⇥", " ": "␣"}
@@ -72,8 +71,7 @@ class PlainIds(Vocabulary):
         last = self.n_vocab - 1
         for word in text.split():
             if not (word.isascii() and word.isdigit() and len(word) < 20):
-                if self.problem is None:
-                    raise GPTError("vocabulary.none", last=last, word=word[:20])
+                require(self.problem is not None, "vocabulary.none", last=last, word=word[:20])
                 raise GPTError("vocabulary.unread", reason=self.problem, last=last, word=word[:20])
             check_token_id(int(word), self.n_vocab)
         return [int(word) for word in text.split()]
@@ -91,24 +89,28 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     Raises ValueError if a file is damaged, has an unsupported format, or has more tokens than the model.
     """
     found: Tokenizer | TokenTable
-    file = library_file(folder)
-    if (folder / BPE).is_file():
+    files = {name for name in FILES if (folder / name).is_file()}
+    file = next((name for name in LIBRARY_FILES if name in files and (name != VOCAB_JSON or MERGES_TXT in files)), None)
+    if BPE in files:
         found = load_vocabulary(folder / BPE)
-    elif (folder / CHARACTERS).is_file():
+    elif CHARACTERS in files:
         found = Characters(read_json(folder / CHARACTERS, list))
-    elif (folder / WORDS).is_file():
+    elif WORDS in files:
         found = Words(read_json(folder / WORDS, list))
     elif file is not None and (file != VOCAB_TXT or is_bert(lines_of(folder / file))):
         with library_errors(file):
             return read_hugging_face_tokenizer(folder, file, n_vocab)
-    elif (folder / NANOGPT).is_file():
-        found = read_nanogpt_meta(folder / NANOGPT)
+    elif NANOGPT in files:
+        with library_errors(NANOGPT):
+            tokens = tokens_of(read_pickle(folder / NANOGPT)["itos"])
+            require(tokens, "vocabulary.invalid", file=NANOGPT, reason="itos")
+            found = token_table(tokens or ())
     elif file is not None:
         found = token_table(lines_of(folder / file))
-    elif (folder / VOCAB_JSON).is_file() and (table := read_table(folder / VOCAB_JSON, n_vocab)):
+    elif VOCAB_JSON in files and (table := table_inside({"vocab": read_json(folder / VOCAB_JSON, object)}, n_vocab)):
         found = token_table(table)
-    elif others := [name for name in NOT_READ if (folder / name).is_file()]:
-        raise GPTError("vocabulary.not_read", file=others[0], needed=TOKENIZER_JSON)
+    elif others := files & {VOCAB_JSON, MERGES_TXT}:  # which cannot be read on their own
+        raise GPTError("vocabulary.not_read", file=max(others), needed=TOKENIZER_JSON)
     else:
         return gpt2_or_ids(n_vocab)
     return pad_vocabulary(found, n_vocab)
@@ -138,21 +140,6 @@ def pad_vocabulary(found: Tokenizer | TokenTable, n_vocab: int) -> Tokenizer | T
     return found.padded(n_vocab)
 
 
-def read_table(path: Path, n_vocab: int) -> list[str] | None:
-    """Return the characters or words in a JSON file, or None if it is a BPE vocabulary, in which words begin with Ġ."""
-    content = read_json(path, object)
-    table = table_inside({"vocab": content}, n_vocab)
-    return None if table is None or any(token.startswith("Ġ") for token in table) else table
-
-
-def read_nanogpt_meta(path: Path) -> TokenTable:
-    """Read nanoGPT's meta.pkl: a pickled {"itos": {id: character}, ...}."""
-    meta = read_pickle(path)
-    tokens = tokens_of(meta.get("itos")) if isinstance(meta, dict) else None
-    require(tokens, "vocabulary.invalid", file=path.name, reason="itos")
-    return token_table(tokens or ())
-
-
 def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
     """Write a vocabulary to files that `find_vocabulary` reads.
 
@@ -175,7 +162,7 @@ class TokenTable(Vocabulary):
     """A vocabulary that lists each token's text. Names such as <eos> are control tokens."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        self.tokens, self.n_vocab = different_texts(tokens) or [], len(tokens)
+        self.tokens, self.n_vocab = tokens_of(tokens) or [], len(tokens)
         require(self.tokens, "vocabulary.table")
         self._ids = {token: token_id for token_id, token in enumerate(tokens)}
         self.special_ids = frozenset(i for token, i in self._ids.items() if len(token) > 1 and CONTROL.fullmatch(token))
@@ -202,27 +189,24 @@ class TokenTable(Vocabulary):
         """Return this vocabulary with n_vocab tokens. Further ids become control tokens such as "<65>"."""
         return type(self)([*self.tokens, *(f"<{i}>" for i in range(self.n_vocab, n_vocab))])
 
-    def as_tokenizer_json(self) -> dict[str, Any]:
-        """Return the contents of a tokenizer.json that gives the same ids.
+    def as_library_vocabulary(self) -> HuggingFaceTokenizer:
+        """Return a vocabulary that gives the same ids.
 
         One difference remains: if a table contains both cases, a word that it has in lower case only must be typed so.
         """
-        splits, is_lower = self._library_splits(), all(token == token.lower() for token in self._plain())
-        unknown = "<unk>" if self.unknown_id is None else self.tokens[self.unknown_id]
-        joins = self.strips_space
-        return {
-            "version": "1.0",
-            "added_tokens": [
-                {"id": i, "content": self.tokens[i], "special": True, "normalized": False}
-                | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
-                for i in sorted(self.special_ids)
-            ],
-            "normalizer": {"type": "Lowercase"} if is_lower and isinstance(self, Words) else None,
-            "pre_tokenizer": {"type": "Sequence", "pretokenizers": splits},
-            "post_processor": None,
-            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True} if joins else {"type": "Fuse"},
-            "model": {"type": "WordLevel", "vocab": self._ids, "unk_token": unknown},
+        is_lower = isinstance(self, Words) and all(token == token.lower() for token in self._plain())
+        roles = {"eos_token": self.eot_id, "unk_token": self.unknown_id}
+        names = {role: self.tokens[i] for role, i in roles.items() if i is not None}
+        content = {
+            "normalizer": {"type": "Lowercase"} if is_lower else None,
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": self._library_splits()},
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True}
+            if self.strips_space
+            else {"type": "Fuse"},
+            "model": {"type": "WordLevel", "vocab": self._ids, "unk_token": names.get("unk_token", "<unk>")},
         }
+        control = [{"id": i, "content": self.tokens[i], "special": True} for i in sorted(self.special_ids)]
+        return library_vocabulary(content, self.n_vocab, TOKENIZER_JSON, tokens=names, more=control)
 
     def _library_splits(self) -> list[dict[str, Any]]:
         """Return what `split` does as parts of a tokenizer.json."""
@@ -296,12 +280,14 @@ def token_table(tokens: Sequence[str]) -> TokenTable:
 def table_inside(entries: Mapping[str, object], n_vocab: int) -> list[str] | None:
     """Find the table for a model with n_vocab tokens among a checkpoint's entries and its nested dictionaries.
 
-    The table may lack a few tokens, because embeddings are often padded; see MAX_PADDING.
+    The table may lack a few tokens, because embeddings are often padded; see MAX_PADDING. Skips byte-level BPE, in
+    which words begin with "Ġ".
     """
     places = (entries, *(value for value in entries.values() if isinstance(value, Mapping)))
     named = (value for place in places for name, value in place.items() if TABLE.fullmatch(str(name)))
-    found = (tokens for table in named if (tokens := tokens_of(table)) is not None)
-    return max((tokens for tokens in found if 0 <= n_vocab - len(tokens) < MAX_PADDING), key=len, default=None)
+    found = [tokens_of(table) or [] for table in named]
+    fitting = [tokens for tokens in found if tokens and 0 <= n_vocab - len(tokens) < MAX_PADDING]
+    return max((each for each in fitting if not any(token.startswith("Ġ") for token in each)), key=len, default=None)
 
 
 def tokens_of(table: object) -> list[str] | None:
@@ -309,20 +295,14 @@ def tokens_of(table: object) -> list[str] | None:
 
     table: A list or a string of tokens, or a dictionary that maps tokens to ids or ids (strings in JSON) to tokens.
     """
-    if isinstance(table, str) and len(set(table)) == len(table):
-        return list(table) or None
-    if isinstance(table, list | tuple):
-        return different_texts(table)
-    if not isinstance(table, Mapping) or not table:
-        return None
-    if all(is_integer(value) for value in table.values()):
-        by_id = {value: key for key, value in table.items()}
-    else:
-        by_id = {int(key) if isinstance(key, str) and key.isdecimal() else key: value for key, value in table.items()}
-    return different_texts([by_id.get(token_id) for token_id in range(len(table))])
-
-
-def different_texts(values: Sequence[object]) -> list[str] | None:
-    """Return the values if they are distinct strings, else None."""
-    texts = [value for value in values if isinstance(value, str)]
-    return texts if texts and len(set(texts)) == len(values) else None
+    if isinstance(table, Mapping):
+        if all(is_integer(value) for value in table.values()):
+            by_id = {value: key for key, value in table.items()}
+        else:
+            by_id = {
+                int(key) if isinstance(key, str) and key.isdecimal() else key: value for key, value in table.items()
+            }
+        table = [by_id.get(token_id) for token_id in range(len(table))]
+    tokens = list(table) if isinstance(table, str | list | tuple) else []
+    is_table = all(isinstance(token, str) for token in tokens) and len(set(tokens)) == len(tokens)
+    return tokens if tokens and is_table else None

@@ -38,7 +38,6 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
     GENERATION_CONFIG,
     SPACE,
     TOKENIZER_CONFIG,
-    TOKENIZER_JSON,
     HuggingFaceTokenizer,
     write_json,
 )
@@ -133,10 +132,7 @@ def save_hugging_face(
         else:
             write_vocabulary(tokenizer, new)
         if isinstance(tokenizer, TokenTable):
-            ids = {"eos_token": tokenizer.eot_id, "unk_token": tokenizer.unknown_id}
-            names = {role: tokenizer.tokens[i] for role, i in ids.items() if i is not None}
-            write_json(new / TOKENIZER_JSON, tokenizer.as_tokenizer_json())
-            write_json(new / TOKENIZER_CONFIG, {"tokenizer_class": "PreTrainedTokenizerFast", **names})
+            tokenizer.as_library_vocabulary().write(new)
 
 
 def convert(

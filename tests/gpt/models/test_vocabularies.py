@@ -21,7 +21,6 @@ from gpt.models.checkpoints.vocabularies import (
     PlainIds,
     find_vocabulary,
     pad_vocabulary,
-    read_nanogpt_meta,
     token_table,
 )
 from gpt.models.checkpoints.writing import save_hugging_face, save_model
@@ -56,7 +55,7 @@ def test_a_list_of_anything_but_different_characters_is_refused(tmp_path: Path, 
 def test_broken_nanogpt_vocabulary_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "meta.pkl").write_bytes(data)
     with pytest.raises(ValueError, match=r"meta\.pkl"):
-        read_nanogpt_meta(tmp_path / "meta.pkl")
+        find_vocabulary(tmp_path, 8)
 
 
 def test_plain_ids_are_read_and_written_as_numbers() -> None:
