@@ -6,12 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from torch import Tensor
+
 from components.i18n import t
 from components.labels import layer_head_name, percent, quoted
 from components.state.reads import Computed
 from components.state.typed_text import word_name, words_of
 from gpt import GPT, Edits, SamplingParams, distribution
-from gpt.analysis.causes import Cause, Causes, measure_causes
+from gpt.analysis.causes import Causes, measure_causes
 from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.tokenizer import Vocabulary
@@ -71,18 +73,18 @@ class Falls(NamedTuple):
 def falls_of(causes: Causes, ids: Sequence[int], settings: SamplingParams) -> Falls:
     """Convert causes to probabilities under the sampling settings, as the bars show them. ids: the text's tokens."""
 
-    def of(cause: Cause, hidden: Sequence[int] = ()) -> Fall:
+    def of(place: tuple[int, ...], logits: Tensor, hidden: Sequence[int] = ()) -> Fall:
         kept = [token for position, token in enumerate(ids) if position not in hidden]
-        return Fall(cause.place, distribution(cause.logits, settings, previous_ids=kept).final[causes.token].item())
+        return Fall(place, distribution(logits, settings, previous_ids=kept).final[causes.token].item())
 
-    whole = of(Cause((), causes.logits)).probability
+    whole = of((), causes.logits).probability
 
     def lower(falls: Sequence[Fall]) -> tuple[Fall, ...]:
         found = [fall for fall in falls if fall.probability < (1 - MIN_FALL) * whole]
         return tuple(sorted(found, key=lambda fall: fall.probability))
 
-    words = tuple(of(each, each.place) for each in causes.words)
-    return Falls(whole, lower(words), lower([of(each) for each in causes.heads]), words)
+    words = tuple(of(word, logits, word) for word, logits in causes.words.items())
+    return Falls(whole, lower(words), lower([of(*head) for head in causes.heads.items()]), words)
 
 
 class Reason(NamedTuple):

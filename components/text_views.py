@@ -288,7 +288,7 @@ def still_known(text: Text, tokens: Tokens) -> list[int]:
 def found_tokens(text: Text, selection: Selection, query: str, limit: int) -> list[int]:
     """Return tokens that contain a text, likeliest first. Raises PageError if there are none."""
     query, logits = query[:MAX_SEARCH_CHARS], text.document.logits(text.at(selection))
-    found = [hit.token_id for hit in search_vocabulary(text.tokenizer, logits, query, limit=limit)]
+    found = search_vocabulary(text.tokenizer, logits, query, limit=limit)
     if not found:
         raise PageError("pipeline.unknown", query=visible(query))
     return found

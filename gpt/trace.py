@@ -123,11 +123,11 @@ class Trace(_View):
         self.tensors: dict[str, Tensor] = {}
         self.numbers: tuple[float | None, float | None] = None, None
 
-    def last_layer(self, n_layer: int) -> int | None:
-        """Return the last layer that the names in `only` need, -1 for none; None if they need a complete pass."""
+    def blocks_needed(self, n_layer: int) -> int | None:
+        """Return how many blocks the names in `only` need; None if they need a complete pass."""
         inside = [name.split(".") for name in self.only if not name.endswith("_embedding")]
-        last = max((int(name[1]) if len(name) > 1 else n_layer for name in inside), default=-1)
-        return None if last >= n_layer - 1 or not self.only else last
+        needed = max((int(name[1]) + 1 if len(name) > 1 else n_layer for name in inside), default=0)
+        return None if needed >= n_layer or not self.only else needed
 
     def keeps(self, layer: int | None, name: str) -> bool:
         """Return whether this trace records an activation. layer: None for activations outside the blocks."""

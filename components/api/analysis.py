@@ -370,6 +370,7 @@ def _chosen(loaded: LoadedModel, trace: Trace, token_id: int | None, only: list[
     """Return the checked id. Defaults to the most probable token in `only` after the traced position."""
     if token_id is None:
         last = len(trace.layers) - 1
-        return int(lens_top_tokens(loaded.model, trace, last, LENS_POINTS[-1], 0, k=1, only=only).token)
+        best, _ = lens_top_tokens(loaded.model, trace, last, LENS_POINTS[-1], 0, k=1, only=only)
+        return int(best)
     check_integer("token_id", token_id, 0, loaded.model.config.vocab_size - 1)
     return token_id

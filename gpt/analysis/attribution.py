@@ -24,10 +24,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from gpt.analysis.tracing import for_texts, single_sequence, to_float32, traced, traced_position
+from gpt.analysis.tracing import for_texts, single_sequence, to_float32, traced_position
 from gpt.checks import check_layer, check_token_id
 from gpt.edits import Edits
-from gpt.inputs import AnyModel, Text, gpt_of
 from gpt.layers import LayerNorm, RMSNorm
 from gpt.model import GPT, TransformerBlock
 from gpt.trace import Trace
@@ -86,10 +85,9 @@ class NeuronAttribution:
 
 
 @for_texts
-@torch.inference_mode()
 def direct_logit_attribution(
-    model: AnyModel,
-    trace: Trace | Text,
+    model: GPT,
+    trace: Trace,
     position: int = -1,
     token: int | None = None,
     *,
@@ -103,13 +101,12 @@ def direct_logit_attribution(
     token's logit instead. edits: the edits of the pass; defaults to those of the trace. Raises ValueError if a position
     or id is out of range.
     """
-    model, trace = gpt_of(model), traced(model, trace, edits)
     edits = edits or trace.edits or Edits()
     position = traced_position(trace, position)
     if token is None:
         token = int(model.logits(trace.final_norm[0, position]).argmax())
-    contribution, scale = contribution_to_logit(model, trace, position, token, against)
-    w = head_difference(model.lm_head.weight, token, against)  # (C,)
+    contribution = contribution_to_logit(model, trace, position, token, against)
+    w = difference(model.lm_head.weight, token, against)  # (C,)
     heads, attn_bias, mlp = [], [], []
     for block, layer in zip(model.blocks, trace.layers, strict=True):
         factor = edits.attn_scale.get(block.layer, 1.0)
@@ -121,26 +118,24 @@ def direct_logit_attribution(
     wpe = trace.position_embedding
     if wpe is not None and wpe.dim() == 3:  # with an attention_mask, positions differ between texts
         wpe = wpe[0]
-    norm_bias = w.new_zeros(()) if model.ln_f.bias is None else to_float32(model.ln_f.bias) @ w
-    head_bias = w.new_zeros(()) if model.lm_head.bias is None else head_difference(model.lm_head.bias, token, against)
+    head_bias = difference(bias_of(model.lm_head), token, against)
     parts = Attribution(
         embedding=contribution(single_sequence(trace.token_embedding)[position]).item(),
         position=0.0 if wpe is None else contribution(to_float32(wpe[position])).item(),
         heads=torch.stack(heads),
         attn_bias=torch.stack(attn_bias),
         mlp=torch.stack(mlp),
-        norm_bias=(norm_bias + head_bias).item(),
-        scale=scale.item(),
+        norm_bias=(bias_of(model.ln_f) @ w + head_bias).item(),
+        scale=final_norm_scale(model, trace, position).item(),
         logit=(single_sequence(trace.final_norm)[position] @ w + head_bias).item(),
     )
     return replace(parts, rest=parts.logit - parts.total)
 
 
 @for_texts
-@torch.inference_mode()
 def neuron_logit_attribution(
-    model: AnyModel,
-    trace: Trace | Text,
+    model: GPT,
+    trace: Trace,
     position: int,
     token: int,
     layer: int,
@@ -153,31 +148,28 @@ def neuron_logit_attribution(
     Takes the same arguments and holds the same values constant as `direct_logit_attribution`. Raises ValueError if a
     layer, position or id is out of range.
     """
-    model, trace = gpt_of(model), traced(model, trace, edits)
-    edits = edits or trace.edits or Edits()
     position = traced_position(trace, position)
     check_layer(layer, len(trace.layers))
-    contribution, _ = contribution_to_logit(model, trace, position, token, against)
-    post, out = (
-        single_sequence(values)[position] for values in (trace.layers[layer].mlp_post, trace.layers[layer].mlp_out)
-    )
-    written, bias = written_by_neurons(model.blocks[layer], post, edits)
+    contribution = contribution_to_logit(model, trace, position, token, against)
+    traced = trace.layers[layer]
+    post, out = (single_sequence(values)[position] for values in (traced.mlp_post, traced.mlp_out))
+    written, bias = written_by_neurons(model.blocks[layer], post, edits or trace.edits)
     parts = NeuronAttribution(post * contribution(written), contribution(bias).item())
     return replace(parts, rest=contribution(out).item() - parts.total)
 
 
 def contribution_to_logit(
-    model: GPT, trace: Trace, position: int, token: int, against: int | None
-) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    """Return a function from summands of the final stream (..., C) to contributions (...), and the norm's scale."""
+    model: GPT, trace: Trace, position: int, token: int, against: int | None = None
+) -> Callable[[Tensor], Tensor]:
+    """Return a function from summands of the final stream, (..., C), to their contributions to a logit, (...)."""
     for each in (token, against):
         if each is not None:
             check_token_id(each, model.config.vocab_size)
-    w, scale = head_difference(model.lm_head.weight, token, against), final_norm_scale(model, trace, position)
-    return lambda x: model.ln_f.contribution(x, scale) @ w, scale
+    w, scale = difference(model.lm_head.weight, token, against), final_norm_scale(model, trace, position)
+    return lambda x: model.ln_f.contribution(x, scale) @ w
 
 
-def head_difference(parameter: Tensor, token: int, against: int | None) -> Tensor:
+def difference(parameter: Tensor, token: int, against: int | None) -> Tensor:
     """Return the row of the output head's weight or bias for `token`, minus the row for `against`."""
     row = to_float32(parameter[token])
     return row if against is None else row - to_float32(parameter[against])
@@ -203,10 +195,12 @@ def written_by_neurons(block: TransformerBlock, post: Tensor, edits: Edits | Non
     return factor * written, factor * bias
 
 
-def bias_of(linear: nn.Linear) -> Tensor:
-    """Return the bias of a linear layer in float32; zeros if the layer has none."""
-    weight = to_float32(linear.weight)
-    return weight.new_zeros(len(weight)) if linear.bias is None else to_float32(linear.bias)
+def bias_of(module: nn.Linear | LayerNorm | RMSNorm) -> Tensor:
+    """Return a module's bias in float32; zeros if it has none."""
+    if module.bias is not None:
+        return to_float32(module.bias)
+    weight = module.weight
+    return torch.zeros(len(weight), dtype=torch.promote_types(weight.dtype, torch.float32), device=weight.device)
 
 
 def through_norm(norm: LayerNorm | RMSNorm | None, parts: Tensor, bias: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
@@ -214,8 +208,7 @@ def through_norm(norm: LayerNorm | RMSNorm | None, parts: Tensor, bias: Tensor, 
     if norm is None:
         return parts, bias
     scale = norm.scale(total)
-    bias = norm.contribution(bias, scale)
-    return norm.contribution(parts, scale), bias if norm.bias is None else bias + to_float32(norm.bias)
+    return norm.contribution(parts, scale), norm.contribution(bias, scale) + bias_of(norm)
 
 
 def final_norm_scale(model: GPT, trace: Trace, position: int) -> Tensor:

@@ -4,54 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from gpt.analysis.attribution import added_by_heads, direct_logit_attribution
+from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.saliency import logits_without_each
-from gpt.analysis.tracing import single_sequence, to_float32, trace_window
+from gpt.analysis.tracing import to_float32, trace_window
 from gpt.checks import check_position, check_token_id
-from gpt.edits import Edits, Patch
+from gpt.edits import Edits, Hook
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.sampling import keep_only
-from gpt.trace import for_query_heads
 
 N_HEADS = 8  # ablate this many heads, starting with the largest direct contributions
 
 
 @dataclass(frozen=True, eq=False)
-class Cause:
-    """A word or head, and the prediction without it.
-
-    place: positions of the word, or (layer, head). logits: next-token logits without it, (vocab_size,).
-    """
-
-    place: tuple[int, ...]
-    logits: Tensor
-
-
-@dataclass(frozen=True, eq=False)
 class Causes:
-    """Words and heads that the prediction of `token` may depend on. logits: (vocab_size,), without ablation."""
+    """Words and heads that the prediction of `token` may depend on.
+
+    logits: next-token logits, (vocab_size,). words, heads: the logits without each word, by its positions, and without
+    each head, by (layer, head).
+    """
 
     token: int
     logits: Tensor
-    words: tuple[Cause, ...]
-    heads: tuple[Cause, ...]
+    words: dict[tuple[int, ...], Tensor]
+    heads: dict[tuple[int, ...], Tensor]
 
     def among(self, ids: Sequence[int]) -> Causes:
         """Restrict all predictions to these tokens; [] keeps them as they are."""
-        words, heads = (
-            [Cause(c.place, keep_only(c.logits, ids)) for c in causes] for causes in (self.words, self.heads)
-        )
-        return Causes(self.token, keep_only(self.logits, ids), tuple(words), tuple(heads))
+        words, heads = ({at: keep_only(x, ids) for at, x in causes.items()} for causes in (self.words, self.heads))
+        return Causes(self.token, keep_only(self.logits, ids), words, heads)
 
     @property
     def n_bytes(self) -> int:
-        return sum(logits.nbytes for logits in (self.logits, *(each.logits for each in (*self.words, *self.heads))))
+        return sum(logits.nbytes for logits in (self.logits, *self.words.values(), *self.heads.values()))
 
 
 @dataclass(frozen=True)
@@ -59,7 +49,7 @@ class Ablation:
     """Tokens, heads and reads to ablate.
 
     tokens: positions to leave out. heads: (layer, head) pairs whose output is set to 0. reads: (layer, head, position)
-    triples; the weighted value at that position is removed from the head's output at the last position.
+    triples; the head's attention weight from the last position to that one is set to 0, without raising the others.
     """
 
     tokens: frozenset[int] = frozenset()
@@ -84,41 +74,38 @@ def measure_causes(
     last = len(ids) - 1
     trace = trace_window(model, ids, last, last + 1, edits)
     contributions = direct_logit_attribution(model, trace, 0, token, edits=edits).heads
-    idx, heads = torch.tensor([list(ids)], device=model.device), []
+    idx = torch.tensor([list(ids)], device=model.device)
+    heads: dict[tuple[int, ...], Tensor] = {}
     for index in contributions.flatten().topk(min(N_HEADS, contributions.numel())).indices.tolist():
         head = divmod(index, model.config.n_head)
         off = replace(edits, head_scale={**edits.head_scale, head: 0.0})
         logits = model.logits(model.hidden_states(idx, edits=off)[:, -1])
-        heads.append(Cause(head, to_float32(logits)[0]))
-    places = map(tuple, map(sorted, words))
-    return Causes(token, whole, tuple(map(Cause, places, without_words)), tuple(heads))
+        heads[head] = to_float32(logits)[0]
+    return Causes(token, whole, dict(zip(map(tuple, map(sorted, words)), without_words, strict=True)), heads)
 
 
 @torch.inference_mode()
 def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: Edits | None = None) -> Tensor:
     """Return the next-token logits, (vocab_size,), after ablating tokens, heads and reads.
 
-    Tokens are left out as in `logits_without_each`. Reads are ablated layer by layer, from the bottom up. edits:
-    see `measure_causes`. Raises ValueError if a position, layer or head is out of range, or if no tokens remain.
+    Tokens are left out as in `logits_without_each`. edits: see `measure_causes`. Raises ValueError if a position, layer
+    or head is out of range, or if no tokens remain.
     """
-    for position in (*ablation.tokens, *(read[2] for read in ablation.reads)):
+    for position in (*ablation.tokens, *(position for _, _, position in ablation.reads)):
         check_position(position, len(ids))
     kept = [position for position in range(len(ids)) if position not in ablation.tokens]
     if not kept:
         raise GPTError("analysis.leave_one_out", n=0)
-    rest, last = [ids[position] for position in kept], len(kept) - 1
+    Edits(head_scale=dict.fromkeys(((layer, head) for layer, head, _ in ablation.reads), 0.0)).check(model.config)
+    is_read = torch.ones(model.config.n_layer, model.config.n_head, len(ids), device=model.device)
+    for layer, head, position in ablation.reads:
+        is_read[layer, head, position] = 0
+    hooks = [
+        Hook("attn_weights", layer, partial(torch.mul, is_read[layer, :, kept]), position=len(kept) - 1)
+        for layer in {layer for layer, _, _ in ablation.reads}
+    ]
     edits = (edits or Edits()).for_any_text()
-    edits = replace(edits, head_scale={**edits.head_scale, **dict.fromkeys(ablation.heads, 0.0)})
-    replace(edits, head_scale=dict.fromkeys((read[:2] for read in ablation.reads), 0.0)).check(model.config)
-    reads = sorted((layer, head, kept.index(at)) for layer, head, at in ablation.reads if at in kept)
-    for layer, of_layer in groupby(reads, key=lambda read: read[0]):
-        traced = trace_window(model, rest, last, last + 1, edits).layers[layer]
-        weights = single_sequence(traced.attn_weights)  # (nh, 1, S)
-        for _, head, position in of_layer:
-            weights[head, 0, position] = 0
-        y = edits.scale_heads(layer, (weights @ for_query_heads(single_sequence(traced.attn_v), len(weights)))[None])
-        heads, bias = added_by_heads(model.blocks[layer], y[0, :, 0])
-        patch = Patch("attn_out", layer, last, edits.attn_scale.get(layer, 1.0) * (heads.sum(dim=0) + bias))
-        edits = replace(edits, patches=(*edits.patches, patch))
-    states = model.hidden_states(torch.tensor([rest], device=model.device), edits=edits)
-    return to_float32(model.logits(states[:, -1]))[0]
+    heads = {**edits.head_scale, **dict.fromkeys(ablation.heads, 0.0)}
+    edits = replace(edits, head_scale=heads, hooks=(*edits.hooks, *hooks))
+    idx = torch.tensor([[ids[position] for position in kept]], device=model.device)
+    return to_float32(model.logits(model.hidden_states(idx, edits=edits)[:, -1]))[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -116,17 +117,13 @@ def mean_ablation(model: AnyModel, heads: Sequence[tuple[int, int]], texts: Text
     Unlike a factor of 0, this removes what a head says about this text, but keeps what it always says. Use them with
     `Edits(hooks=...)`. Wang et al., "Interpretability in the Wild" (2022), arXiv 2211.00593.
     """
-    config, hooks = gpt_of(model).config, []
+    config = gpt_of(model).config
     for layer, head in heads:
         check_layer(layer, config.n_layer)
         check_head(head, config.n_head)
+    hooks = []
     for layer in dict.fromkeys(layer for layer, _ in heads):
-        mean = mean_activation(model, f"layers.{layer}.head_out", texts)
-        chosen = torch.tensor([head for each, head in heads if each == layer], device=mean.device)
-
-        def averaged(x: Tensor, chosen: Tensor = chosen, mean: Tensor = mean) -> Tensor:
-            x[:, chosen] = mean[chosen][:, None].to(x)  # (B, heads, T, hs)
-            return x
-
-        hooks.append(Hook("head_out", layer, averaged))
+        mean = mean_activation(model, f"layers.{layer}.head_out", texts)[:, None]  # (nh, 1, hs)
+        chosen = torch.tensor([(layer, head) in heads for head in range(config.n_head)], device=mean.device)
+        hooks.append(Hook("head_out", layer, partial(torch.where, chosen[:, None, None], mean)))
     return tuple(hooks)

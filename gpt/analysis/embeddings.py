@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,8 +14,7 @@ from gpt.errors import GPTError
 from gpt.model import GPT
 
 
-@dataclass(frozen=True)
-class NearestTokens:
+class NearestTokens(NamedTuple):
     """Token ids in descending order of cosine similarity, and the similarities, each (k,)."""
 
     token: Tensor
@@ -27,11 +26,10 @@ def nearest_tokens(model: GPT, token: int, k: int = 10) -> NearestTokens:
     """Return the k tokens, other than `token`, whose embeddings have the highest cosine similarity to it."""
     check_token_id(token, model.config.vocab_size)
     wte = to_float32(model.wte.weight)  # (vocab_size, C)
-    norms = wte.norm(dim=-1)
-    cosine = wte @ wte[token] / (norms * norms[token]).clamp(min=1e-12)
+    cosine = F.cosine_similarity(wte, wte[token], dim=-1, eps=1e-12)
     cosine[token] = -torch.inf
-    nearest = cosine.topk(min(k, len(wte) - 1))
-    return NearestTokens(nearest.indices, nearest.values)
+    values, tokens = cosine.topk(min(k, len(wte) - 1))
+    return NearestTokens(tokens, values)
 
 
 @torch.inference_mode()

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gpt.analysis.tracing import is_several, single_sequence, trace_text
+from gpt.analysis.tracing import of_each, single_sequence, trace_text
 from gpt.checks import check_layer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.inputs import AnyModel, Text, Texts, gpt_of, ids_of
-from gpt.trace import Trace
+from gpt.inputs import AnyModel, Text, Texts, gpt_of
+from gpt.trace import LayerTrace, Trace
 
 N_SEQUENCES = 8
 
@@ -72,13 +72,12 @@ def head_roles(trace: Trace | AnyModel, ids: Text | Texts) -> HeadRoles | list[H
 
     Raises ValueError if the trace does not cover exactly these ids.
     """
-    if not isinstance(trace, Trace):
-        if is_several(ids):
-            rows = [ids_of(trace, text) for text in ids]
-            traces = trace_text(trace, rows, only=["attn_weights"])
-            return [head_roles(one, row) for one, row in zip(traces, rows, strict=True)]
-        ids = ids_of(trace, ids)  # type: ignore[arg-type]
-        trace = trace_text(trace, ids)
+    if isinstance(trace, Trace):
+        return _roles(trace, ids)  # type: ignore[arg-type]
+    return of_each(trace, ids, _roles, only=["attn_weights"])
+
+
+def _roles(trace: Trace, ids: Sequence[int]) -> HeadRoles:
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if not T == S == len(ids):
         raise GPTError("analysis.ids_trace", n=len(ids), traced=T, total=S)
@@ -86,20 +85,19 @@ def head_roles(trace: Trace | AnyModel, ids: Text | Texts) -> HeadRoles | list[H
     text, positions = torch.tensor(list(ids), device=device), torch.arange(T, device=device)
     earlier = positions < positions[:, None]  # (T, T), [query, key]
     same = (text == text[:, None]) & earlier
-    after = same.roll(1, dims=1) & earlier  # the last column of `same` is False, so nothing wraps around
     targets = {
         "previous_token": positions == positions[:, None] - 1,
         "first_token": earlier & (positions == 0),
         "same_token": same,
-        "induction": after,
+        "induction": same.roll(1, dims=1) & earlier,  # the last column of `same` is False, so nothing wraps around
     }
-    scores: dict[str, list[Tensor]] = {name: [] for name in targets}
-    for layer in trace.layers:
-        weights = single_sequence(layer.attn_weights)  # (nh, T, T)
-        for name, target in targets.items():
-            on_target = (weights * target).sum(dim=-1)  # (nh, T)
-            scores[name].append(on_target[:, target.any(dim=-1)].mean(dim=-1))
-    return HeadRoles(**{name: torch.stack(rows) for name, rows in scores.items()})
+
+    def score(layer: LayerTrace, target: Tensor) -> Tensor:
+        on_target = (single_sequence(layer.attn_weights) * target).sum(dim=-1)  # (nh, T)
+        return on_target[:, target.any(dim=-1)].mean(dim=-1)
+
+    rows = {name: [score(layer, target) for layer in trace.layers] for name, target in targets.items()}
+    return HeadRoles(**{name: torch.stack(scores) for name, scores in rows.items()})
 
 
 def repeated_random_ids(
@@ -185,19 +183,18 @@ def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, 
 
     start: an id to prepend, such as end-of-text. The scores are from Olsson et al. (2022), arXiv 2209.11895.
     """
-    model, generator = gpt_of(model), torch.Generator().manual_seed(seed)
+    config, generator = gpt_of(model).config, torch.Generator().manual_seed(seed)
+    texts = [repeated_random_ids(config, generator, length=length, start=start) for _ in range(N_SEQUENCES)]
     roles, losses = [], []
-    for _ in range(N_SEQUENCES):
-        ids = repeated_random_ids(model.config, generator, length=length, start=start)
-        trace = Trace()
-        logits = model(torch.tensor([ids], device=model.device), trace=trace)[0]
+    for ids, trace in zip(texts, trace_text(model, texts, only=["attn_weights", "logits"]), strict=True):
+        second = torch.tensor(ids[-(len(ids) // 2) :], device=trace.logits.device)  # the second copy
         roles.append(head_roles(trace, ids))
-        n = (len(ids) - (start is not None)) // 2
-        losses.append(float(cross_entropy(logits[-n:-1].float(), torch.tensor(ids[1 - n :], device=logits.device))))
-    induction, previous_token = (
-        torch.stack([getattr(role, name) for role in roles]).mean(dim=0) for name in ("induction", "previous_token")
-    )
-    return CopyingScores(induction, previous_token, sum(losses) / len(losses))
+        losses.append(cross_entropy(trace.logits[0, -len(second) : -1].float(), second[1:]).item())
+
+    def mean(name: str) -> Tensor:
+        return torch.stack([getattr(each, name) for each in roles]).mean(dim=0)
+
+    return CopyingScores(mean("induction"), mean("previous_token"), sum(losses) / len(losses))
 
 
 def copying_heads(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:

@@ -9,26 +9,26 @@ Sources: Meng et al., "Locating and Editing Factual Associations in GPT" (2022),
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.analysis.tracing import MAX_BATCH_TOKENS, hidden_states_from, to_float32, trace_text
+from gpt.analysis.tracing import MAX_BATCH_TOKENS, hidden_states_from, single_sequence, to_float32, trace_text
 from gpt.background import Progress
 from gpt.checks import check_choice, check_head, check_layer, check_position, check_token_id
 from gpt.edits import PATCHABLE, Edits, Hook, Patch, check_patchable
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.layers import softcap
-from gpt.model import GPT, ForwardContext, TransformerBlock
+from gpt.model import GPT, ForwardContext
 from gpt.trace import Trace
 
 SWEEPABLE = (*PATCHABLE, "head_out")
-Cell = tuple[int | slice, ...]  # what is replaced in an activation of one text: (position,) or (head, position)
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,18 @@ class _Pair:
         logits = softcap(F.linear(to_float32(states), self.weight, self.bias), self.model.config.logit_softcap)
         return logits[:, 0] - logits[:, 1]
 
+    def after(self, hook: Hook, n: int) -> Tensor:
+        """Return the logit differences of n copies of the corrupted run, continued from a hook's layer: (n,)."""
+        assert hook.layer is not None
+        resid_pre = self.bad.layers[hook.layer].resid_pre.expand(n, -1, -1)
+        return self.difference(hidden_states_from(self.model, resid_pre, hook.layer, Edits(hooks=(hook,)))[:, -1])
+
+    def recovered(self, differences: Tensor) -> Tensor:
+        return (differences - self.worst) / (self.best - self.worst)
+
     def sweep(self, differences: Tensor) -> PatchSweep:
         """Return the logit differences after patches, of any shape, as a result."""
-        return PatchSweep((differences - self.worst) / (self.best - self.worst), self.best.item(), self.worst.item())
-
-    @property
-    def first(self) -> int:
-        pairs = zip(self.clean, self.corrupted, strict=True)
-        return next(position for position, (one, other) in enumerate(pairs) if one != other)
+        return PatchSweep(self.recovered(differences), self.best.item(), self.worst.item())
 
 
 @torch.inference_mode()
@@ -136,38 +140,24 @@ def patch_sweep(
     """
     check_choice("name", name, SWEEPABLE)
     pair = _Pair(model, clean, corrupted, answer, other)
-    config, T = pair.model.config, len(pair.clean)
-    positions: list[int | slice] = [*range(pair.first, T)] if each_position or name != "head_out" else [slice(None)]
-    cells: list[Cell] = [(position,) for position in positions]
-    if name == "head_out":
-        cells = [(head, *cell) for head in range(config.n_head) for cell in cells]
-    size = max(1, MAX_BATCH_TOKENS // T)
-    starts = range(0, len(cells), size)
-    shape = (config.n_head, T) if name == "head_out" else (T,)
-    found = pair.worst.expand(config.n_layer, *shape).clone()
-    for layer in range(config.n_layer):
-        good = getattr(pair.good.layers[layer], name)[0]
-        for number, start in enumerate(starts):
-            batch = cells[start : start + size]
-            resid_pre = pair.bad.layers[layer].resid_pre.expand(len(batch), -1, -1)
-            edits = Edits(hooks=(Hook(name, layer, _replace_cells(batch, good)),))
-            differences = pair.difference(hidden_states_from(pair.model, resid_pre, layer, edits)[:, -1])
-            for cell, difference in zip(batch, differences, strict=True):
-                found[layer][cell] = difference
+    T, device = len(pair.clean), pair.worst.device
+    first = next(at for at, (one, other) in enumerate(zip(pair.clean, pair.corrupted, strict=True)) if one != other)
+    heads = (pair.model.config.n_head,) if name == "head_out" else ()
+    is_each = each_position or not heads
+    shape = (*heads, T) if is_each else heads  # of the results in one layer
+    cells = torch.arange(math.prod(shape), device=device)
+    if is_each:
+        cells = cells[cells % T >= first]
+    batches = cells.split(max(1, MAX_BATCH_TOKENS // T))
+    found = pair.worst.expand(len(pair.good.layers), math.prod(shape)).clone()
+    for layer, good in enumerate(pair.good.layers):
+        for number, batch in enumerate(batches, start=1):
+            chosen = F.one_hot(batch, math.prod(shape)).bool().view(-1, *shape, *([1] if is_each else [1, 1]))
+            hook = Hook(name, layer, partial(torch.where, chosen, getattr(good, name)))
+            found[layer, batch] = pair.after(hook, len(batch))
             if progress is not None:
-                progress(layer * len(starts) + number + 1, config.n_layer * len(starts))
-    return pair.sweep(found if each_position or name != "head_out" else found[..., -1])
-
-
-def _replace_cells(cells: list[Cell], good: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return a function for a hook: in text n of a batch, it gives the n-th cell its value in the clean run."""
-
-    def replaced(x: Tensor) -> Tensor:
-        for row, cell in zip(x, cells, strict=True):
-            row[cell] = good[cell]
-        return x
-
-    return replaced
+                progress(layer * len(batches) + number, len(found) * len(batches))
+    return pair.sweep(found.view(-1, *shape))
 
 
 def attribution_patching(
@@ -181,14 +171,13 @@ def attribution_patching(
     check_choice("name", name, SWEEPABLE)
     pair = _Pair(model, clean, corrupted, answer, other)
     trace = trace_text(pair.model, pair.corrupted, only=[name, "final_norm"], gradients=True)
+    bad = [getattr(layer, name) for layer in trace.layers]
     with torch.inference_mode(False), torch.enable_grad():
-        pair.difference(trace.final_norm[:, -1]).sum().backward()
-    recovered = []
-    for good, bad in zip(pair.good.layers, trace.layers, strict=True):
-        value = getattr(bad, name)
-        change = to_float32(getattr(good, name)) - to_float32(value.detach())
-        recovered.append((change * to_float32(value.grad))[0].sum(dim=-1))  # (T,) or (n_head, T)
-    return pair.sweep(pair.worst + torch.stack(recovered))
+        gradients = torch.autograd.grad(pair.difference(trace.final_norm[:, -1]), bad)
+    good = [getattr(layer, name) for layer in pair.good.layers]
+    change, slope = (single_sequence(torch.stack(x, dim=1)) for x in (good, gradients))
+    change = change - single_sequence(torch.stack(bad, dim=1).detach())  # (n_layer, T, C) or (n_layer, n_head, T, hs)
+    return pair.sweep(pair.worst + (change * slope).sum(dim=-1))
 
 
 @dataclass(frozen=True)
@@ -225,41 +214,31 @@ def path_sweep(
         check_head(receiver[1], config.n_head)
         check_choice("receiver", receiver[2], ("q", "k", "v"))
         last = receiver[0]
-    heads = pair.worst.expand(config.n_layer, config.n_head).clone()
-    mlp = pair.worst.expand(config.n_layer).clone()
-    for layer, (block, good, bad) in enumerate(zip(pair.model.blocks, pair.good.layers, pair.bad.layers, strict=True)):
-        if layer >= last:
-            break
-        for head in range(config.n_head):
-            y = bad.head_out.clone()
-            y[:, head] = good.head_out[:, head]
-            change = _written(block, y) - _written(block, bad.head_out)
-            heads[layer, head] = _received(pair, change, receiver)
-        mlp[layer] = _received(pair, good.mlp_out - bad.mlp_out, receiver)
-    return PathSweep(pair.sweep(heads).recovered, pair.sweep(mlp).recovered)
+    found = pair.worst.expand(config.n_layer, config.n_head + 1).clone()
+    heads = range(config.n_head)
+    for layer, good, bad in zip(range(last), pair.good.layers, pair.bad.layers, strict=False):
+        block = pair.model.blocks[layer]
+        y = bad.head_out.repeat(config.n_head + 1, 1, 1, 1)  # one head of the clean run in each but the last
+        y[heads, heads] = good.head_out[0]
+        written: Tensor = block.attn.c_proj(y.transpose(1, 2).flatten(-2))
+        written = written if block.ln_1_post is None else block.ln_1_post(written)
+        changes = torch.cat((written[:-1] - written[-1:], good.mlp_out - bad.mlp_out))  # (nh + 1, T, C)
+        parts = changes.split(max(1, MAX_BATCH_TOKENS // len(pair.clean)))
+        found[layer] = torch.cat([_received(pair, part, receiver) for part in parts])
+    recovered = pair.recovered(found)
+    return PathSweep(recovered[:, :-1], recovered[:, -1])
 
 
-def _written(block: TransformerBlock, head_out: Tensor) -> Tensor:
-    """Return what attention adds to the stream, given the outputs of its heads: (1, nh, T, hs) -> (1, T, C)."""
-    y: Tensor = block.attn.c_proj(head_out.transpose(1, 2).flatten(-2))
-    return y if block.ln_1_post is None else block.ln_1_post(y)
-
-
-def _received(pair: _Pair, change: Tensor, receiver: Receiver | None) -> Tensor:
-    """Return the logit difference if a change of the stream (1, T, C) reaches only the receiver."""
+def _received(pair: _Pair, changes: Tensor, receiver: Receiver | None) -> Tensor:
+    """Return the logit differences (n,) if each of n changes of the stream (n, T, C) reaches only the receiver."""
     if receiver is None:
-        return pair.difference(pair.model.ln_f(pair.bad.layers[-1].resid_post + change)[:, -1])
+        return pair.difference(pair.model.ln_f(pair.bad.layers[-1].resid_post + changes)[:, -1])
     layer, head, part = receiver
     name, block, config = f"attn_{part}", pair.model.blocks[layer], pair.model.config
-    row = head if part == "q" else head // (config.n_head // config.kv_heads)
-    resid_pre, trace = pair.bad.layers[layer].resid_pre, Trace(only=[f"layers.{layer}.{name}"])
+    resid_pre, trace = pair.bad.layers[layer].resid_pre, Trace(only=[name])
     trace.begin(config.n_layer)
-    block(resid_pre + change, ForwardContext.of_text(config, resid_pre, trace=trace))
-    value = trace[f"layers.{layer}.{name}"][:, row]
-
-    def received(x: Tensor) -> Tensor:
-        x[:, row] = value
-        return x
-
-    edits = Edits(hooks=(Hook(name, layer, received),))
-    return pair.difference(hidden_states_from(pair.model, resid_pre, layer, edits)[:, -1])
+    block(resid_pre + changes, ForwardContext.of_text(config, resid_pre, trace=trace))
+    row = head if part == "q" else head // (config.n_head // config.kv_heads)
+    value = trace[f"layers.{layer}.{name}"]  # (n, nh or kv, T, hs)
+    chosen = (torch.arange(value.shape[1], device=value.device) == row)[:, None, None]
+    return pair.after(Hook(name, layer, partial(torch.where, chosen, value)), len(changes))

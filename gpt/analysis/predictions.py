@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.analysis.tracing import is_several, to_float32, trace_text
+from gpt.analysis.tracing import of_each, to_float32
 from gpt.edits import Edits
-from gpt.inputs import AnyModel, Text, Texts, gpt_of, ids_of
+from gpt.inputs import AnyModel, Text, Texts, gpt_of
 from gpt.layers import softcap
 from gpt.model import GPT
 from gpt.sampling import entropy_bits, rank_of
 from gpt.tokenizer import Vocabulary
+from gpt.trace import Trace
 
 MAX_CHUNK_LOGITS = 2**23  # 32 MB in float32
 
@@ -124,12 +125,12 @@ def token_predictions(
 
     top_k: number of most likely tokens to list for each. Raises the same errors as `trace_text`.
     """
-    network, several = gpt_of(model), is_several(text)
-    rows = [ids_of(model, each) for each in (text if several else [text])]  # type: ignore[arg-type]
-    traces = trace_text(model, rows, edits, only=["final_norm"])
-    pairs = zip(traces, rows, strict=True)
-    found = [text_statistics(network, trace.final_norm[0, :-1], row[1:], top_k) for trace, row in pairs]
-    return found if several else found[0]
+    network = gpt_of(model)
+
+    def statistics(trace: Trace, ids: list[int]) -> TextStatistics:
+        return text_statistics(network, trace.final_norm[0, :-1], ids[1:], top_k)
+
+    return of_each(model, text, statistics, edits, only=["final_norm"])
 
 
 @torch.inference_mode()
@@ -160,21 +161,11 @@ def text_statistics(model: GPT, states: Tensor, ids: Sequence[int], top_k: int =
     return TextStatistics(tuple(tokens))
 
 
-@dataclass(frozen=True)
-class VocabularyMatch:
-    """A matching token. text: its text, with U+FFFD for undecodable bytes. probability, rank: under the softmax."""
-
-    token_id: int
-    text: str
-    probability: float
-    rank: int
-
-
-def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, limit: int = 20) -> list[VocabularyMatch]:
+def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, limit: int = 20) -> list[int]:
     """Find tokens whose text contains the query, ignoring case. A number also finds the token with that id.
 
     logits: (vocab_size,). Sort order: the id, exact matches, matches up to surrounding whitespace, and all others by
-    descending probability.
+    descending probability. Undecodable bytes of a token's text become U+FFFD.
     """
     texts = [vocabulary.token_bytes(token_id).decode("utf-8", "replace") for token_id in range(vocabulary.n_vocab)]
     wanted = query.lower()
@@ -182,14 +173,10 @@ def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, lim
     number = int(query) if query.isascii() and query.isdecimal() and len(query) < 10 else None
     if number is not None and number < len(texts) and number not in ids:
         ids.append(number)
-    scores = logits.detach().to("cpu", torch.float32)
-    values = scores.tolist()
+    values = logits.tolist()
 
     def order(token_id: int) -> tuple[bool, int, float, int]:
         exact = 0 if texts[token_id] == query else 1 if texts[token_id].strip() == query.strip() else 2
         return token_id != number, exact, -values[token_id], token_id
 
-    p = scores.double().softmax(dim=0)
-    found = sorted(ids, key=order)[:limit]
-    ranks = [int(rank_of(scores, torch.tensor([token_id]))) for token_id in found]
-    return [VocabularyMatch(i, texts[i], p[i].item(), rank) for i, rank in zip(found, ranks, strict=True)]
+    return sorted(ids, key=order)[:limit]

@@ -40,20 +40,12 @@ class StreamNorms:
 
 @torch.inference_mode()
 def stream_norms(trace: Trace) -> StreamNorms:
-    rows: dict[str, list[Tensor]] = {}
-    for layer in trace.layers:
-        names = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
-        vectors = {name: single_sequence(getattr(layer, name)) for name in names}  # each (T, C)
-        total = vectors["resid_post"]
-        added = vectors["attn_out"] + vectors["mlp_out"]
-        for name, vector in vectors.items():
-            rows.setdefault(name, []).append(vector.norm(dim=-1))
-        rows.setdefault("added", []).append(added.norm(dim=-1))
-        rest = total - vectors["resid_pre"] - added
-        parts = {"kept": vectors["resid_pre"], "attn": vectors["attn_out"], "mlp": vectors["mlp_out"], "rest": rest}
-        for name, part in parts.items():
-            rows.setdefault(f"{name}_share", []).append((part * total).sum(dim=-1) / total.square().sum(dim=-1))
-    return StreamNorms(**{name: torch.stack(values) for name, values in rows.items()})
+    names = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
+    streams = [torch.stack([single_sequence(getattr(each, name)) for each in trace.layers]) for name in names]
+    pre, attn, _, mlp, post = streams  # each (n_layer, T, C)
+    rest = post - pre - (attn + mlp)
+    shares = [(part * post).sum(dim=-1) / post.square().sum(dim=-1) for part in (pre, attn, mlp, rest)]
+    return StreamNorms(*(x.norm(dim=-1) for x in streams), (attn + mlp).norm(dim=-1), *shares)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from gpt.analysis.predictions import log_probabilities
 from gpt.analysis.tracing import MAX_BATCH_TOKENS, single_sequence, to_float32, trace_text
 from gpt.cache import KVCache
 from gpt.checks import check_position, check_token_id
-from gpt.edits import Edits, Patch
+from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.model import GPT
@@ -26,16 +26,12 @@ def input_x_gradient(model: AnyModel, text: Text, token: int) -> Tensor:
     This is a first-order estimate of how much log p would decrease if the embedding were 0.
     Shrikumar et al., "Not Just a Black Box" (2016), arXiv 1605.01713.
     """
-    model, ids = gpt_of(model), ids_of(model, text)
-    check_token_id(token, model.config.vocab_size)
-    trace = trace_text(model, ids)
-    stream = trace.layers[0].resid_pre[0].clone().requires_grad_()  # (T, C): embedding + position
-    patches = tuple(Patch("resid_pre", 0, position, row) for position, row in enumerate(stream))
-    idx = torch.tensor([list(ids)], device=stream.device)
-    states = model.hidden_states(idx, edits=Edits(patches=patches))[:, -1]
-    [(_, log_p)] = log_probabilities(model, states)  # (1, vocab_size)
-    (gradient,) = torch.autograd.grad(log_p[0, token], stream)  # same as for the embedding, one term of the stream
-    return (single_sequence(trace.token_embedding) * to_float32(gradient)).sum(dim=-1)
+    network = gpt_of(model)
+    check_token_id(token, network.config.vocab_size)
+    trace = trace_text(model, text, only=["token_embedding", "final_norm"], gradients=True)
+    [(_, log_p)] = log_probabilities(network, trace.final_norm[:, -1])  # (1, vocab_size)
+    (gradient,) = torch.autograd.grad(log_p[0, token], trace.token_embedding)
+    return (single_sequence(trace.token_embedding.detach()) * single_sequence(gradient)).sum(dim=-1)
 
 
 def leave_one_out(

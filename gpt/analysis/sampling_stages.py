@@ -6,22 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gpt.sampling import (
-    SamplingParams,
-    StageName,
-    entropy_bits,
-    inverse_cdf,
-    rank_of,
-    stage_logits,
-    stage_order,
-    top_ids,
-)
+from gpt.sampling import SamplingParams, StageName, entropy_bits, inverse_cdf, stage_logits, stage_order, top_ids
 
 
 @dataclass(frozen=True)
@@ -43,22 +34,21 @@ class SamplingStage:
 
 
 def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Sequence[int] = ()) -> list[SamplingStage]:
-    """Apply the sampling stages to logits (vocab_size,). Returns their effects in the order in which they are
-    applied, ending with the combined "final" stage.
+    """Return the effects of the sampling stages on logits (vocab_size,), in order, ending with the "final" stage.
 
     Takes the same arguments as `distribution`.
     """
     rows = [torch.from_numpy(row) for row in stage_logits(logits, params, previous_ids)]
-    stages = [_stage(name, *pair) for name, pair in zip(stage_order(params), pairwise(rows), strict=True)]
-    return [*stages, _stage("final", rows[0], rows[-1])]
+    pairs = [*pairwise(rows), (rows[0], rows[-1])]
+    return [_stage(name, *pair) for name, pair in zip((*stage_order(params), "final"), pairs, strict=True)]
 
 
 def _stage(name: StageName, before: Tensor, after: Tensor) -> SamplingStage:
     p, p_after = (logits.double().softmax(dim=0) for logits in (before, after))
     kept = after > -math.inf
     removed = ~kept & (before > -math.inf)
-    entropies = entropy_bits(p).item(), entropy_bits(p_after).item()
-    return SamplingStage(name, after, int(kept.sum()), int(removed.sum()), p[removed].sum().item(), *entropies)
+    mass, *entropies = p[removed].sum().item(), entropy_bits(p).item(), entropy_bits(p_after).item()
+    return SamplingStage(name, after, int(kept.sum()), int(removed.sum()), mass, *entropies)
 
 
 @dataclass(frozen=True)
@@ -77,21 +67,16 @@ class TokenAtStage:
 
 def token_at_stages(logits: Tensor, stages: Sequence[SamplingStage], token_id: int) -> list[TokenAtStage]:
     """Follow a token's logit, probability and rank through `stages`, the result of `sampling_stages`."""
-    raw = logits.detach().to("cpu", torch.float32)
-    rows: list[tuple[StageName | Literal["raw"], Tensor]] = [
-        ("raw", raw),
-        *((each.name, each.logits) for each in stages),
-    ]
-    found = []
-    for name, values in rows:
+
+    def at(name: StageName | Literal["raw"], values: Tensor) -> TokenAtStage:
         logit, nats = values[token_id].item(), values.double().log_softmax(dim=0)[token_id].item()
-        rank = None if logit == -math.inf else int(rank_of(values, torch.tensor([token_id])))
-        found.append(TokenAtStage(name, logit, math.exp(nats), nats, rank))
-    return found
+        rank = None if logit == -math.inf else 1 + int((values > logit).sum())
+        return TokenAtStage(name, logit, math.exp(nats), nats, rank)
+
+    return [at("raw", logits.detach().to("cpu", torch.float32)), *(at(each.name, each.logits) for each in stages)]
 
 
-@dataclass(frozen=True)
-class CumulativeDraw:
+class CumulativeDraw(NamedTuple):
     """The cumulative distribution in descending order of probability, and where the draw falls in it.
 
     ids: (n,), tokens with nonzero probability, in the order of `inverse_cdf`. ends: (n,), float64, cumulative
@@ -103,10 +88,6 @@ class CumulativeDraw:
     index: int
 
     @property
-    def token_id(self) -> int:
-        return int(self.ids[self.index])
-
-    @property
     def bounds(self) -> tuple[float, float]:
         """Cumulative probability before and after the drawn token."""
         return float(self.ends[self.index - 1]) if self.index else 0.0, float(self.ends[self.index])
@@ -114,8 +95,7 @@ class CumulativeDraw:
 
 def cumulative_draw(final: Tensor, draw: float) -> CumulativeDraw:
     """Find where a draw in [0, 1) falls in the probabilities (vocab_size,), like `inverse_cdf`."""
-    token_id = inverse_cdf(final, draw)
     probabilities = final.cpu().numpy()
     ids = top_ids(probabilities, int(np.count_nonzero(probabilities)))
     sums = probabilities[ids].cumsum(dtype=np.float64)
-    return CumulativeDraw(ids, sums / sums[-1], int(np.flatnonzero(ids == token_id)[0]))
+    return CumulativeDraw(ids, sums / sums[-1], int(np.flatnonzero(ids == inverse_cdf(final, draw))[0]))

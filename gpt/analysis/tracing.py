@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeGuard, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeGuard, TypeVar, Unpack, overload
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from gpt.checks import is_integer
 from gpt.edits import Edits
@@ -22,25 +23,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Recorded(TypedDict, total=False):
+    """What a trace records; see `Trace`."""
+
+    full: bool
+    gradients: bool
+    only: Collection[str]
+
+
+@overload
+def trace_text(model: AnyModel, text: Text, edits: Edits | None = None, **recorded: Unpack[Recorded]) -> Trace: ...
 @overload
 def trace_text(
-    model: AnyModel,
-    text: Text,
-    edits: Edits | None = None,
-    *,
-    full: bool = False,
-    gradients: bool = False,
-    only: Collection[str] = (),
-) -> Trace: ...
-@overload
-def trace_text(
-    model: AnyModel,
-    text: Texts,
-    edits: Edits | None = None,
-    *,
-    full: bool = False,
-    gradients: bool = False,
-    only: Collection[str] = (),
+    model: AnyModel, text: Texts, edits: Edits | None = None, **recorded: Unpack[Recorded]
 ) -> list[Trace]: ...
 def trace_text(
     model: AnyModel,
@@ -57,26 +52,35 @@ def trace_text(
     similar lengths; hooks then see batches that are padded on the right. Each trace in the result is that of its text
     alone, without padding. With gradients, each text has a pass of its own.
     full, gradients, only: see `Trace`. The pass ends after the last layer that `only` needs, and before the output head
-    unless a trace of the logits, or of gradients, needs it. Raises the same errors as `gpt.inputs.ids_of`, and
-    ValueError if a text is longer than the context.
+    unless the logits are recorded. Raises the same errors as `gpt.inputs.ids_of`, and ValueError if a text is longer
+    than the context.
     """
-    network, one = gpt_of(model), not is_several(text)
-    rows = [ids_of(model, each) for each in ([text] if one else text)]  # type: ignore[arg-type]
-    traces: dict[int, Trace] = {}
-    for batch in ([number] for number in range(len(rows))) if gradients else batches(rows):
-        trace = Trace(full=full, gradients=gradients, only=only)
-        last = trace.last_layer(network.config.n_layer)
-        trace.n_blocks = None if last is None or gradients else last + 1
+    return of_each(model, text, lambda trace, ids: trace, edits, full=full, gradients=gradients, only=only)
+
+
+def of_each(
+    model: AnyModel,
+    text: Text | Texts,
+    analysis: Callable[[Trace, list[int]], R],
+    edits: Edits | None = None,
+    **recorded: Unpack[Recorded],
+) -> R | list[R]:
+    """Return the analysis of the trace and ids of a text, or of each of several texts, which are traced together."""
+    network, several = gpt_of(model), is_several(text)
+    rows = [ids_of(model, each) for each in (text if several else [text])]  # type: ignore[arg-type]
+    found: dict[int, R] = {}
+    for batch in ([number] for number in range(len(rows))) if recorded.get("gradients") else batches(rows):
+        trace, lengths = Trace(**recorded), [len(rows[number]) for number in batch]
+        trace.n_blocks = trace.blocks_needed(network.config.n_layer)
         if edits is not None:
-            edits.check_text(min(len(rows[number]) for number in batch))
-        length = max(len(rows[number]) for number in batch)
-        idx = torch.tensor([rows[i] + [0] * (length - len(rows[i])) for i in batch], device=network.device)
-        needs_head = trace.keeps(None, "logits") or gradients
-        with torch.inference_mode(not gradients), torch.set_grad_enabled(gradients):
-            (network if needs_head else network.hidden_states)(idx, trace=trace, edits=edits)
+            edits.check_text(min(lengths))
+        texts = [torch.tensor(rows[number], device=network.device) for number in batch]
+        with torch.inference_mode(not trace.gradients), torch.set_grad_enabled(trace.gradients):
+            run = network if trace.keeps(None, "logits") else network.hidden_states
+            run(pad_sequence(texts, batch_first=True), trace=trace, edits=edits)
         for row, number in enumerate(batch):
-            traces[number] = trace if len(batch) == 1 else trace.of_text(row, len(rows[number]))
-    return traces[0] if one else [traces[number] for number in range(len(rows))]
+            found[number] = analysis(trace if len(batch) == 1 else trace.of_text(row, lengths[row]), rows[number])
+    return [found[number] for number in range(len(rows))] if several else found[0]
 
 
 def is_several(text: object) -> TypeGuard[Texts]:
@@ -97,18 +101,6 @@ def batches(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
         yield batch
 
 
-@overload
-def traced(model: AnyModel, source: Trace | Text, edits: Edits | None = None) -> Trace: ...
-@overload
-def traced(model: AnyModel, source: Texts | list[Trace], edits: Edits | None = None) -> list[Trace]: ...
-def traced(
-    model: AnyModel, source: Trace | Text | Texts | list[Trace], edits: Edits | None = None
-) -> Trace | list[Trace]:
-    """Return traces unchanged, or trace texts."""
-    is_traced = isinstance(source[0] if is_several(source) else source, Trace)
-    return source if is_traced else trace_text(model, source, edits)  # type: ignore[arg-type, return-value]
-
-
 class ForTexts(Protocol[P, R]):
     """An analysis of one text, or of each of several, which gives a list of results."""
 
@@ -118,17 +110,19 @@ class ForTexts(Protocol[P, R]):
     def __call__(self, model: AnyModel, trace: Texts | list[Trace], *args: P.args, **kwargs: P.kwargs) -> list[R]: ...
 
 
-def for_texts(analysis: Callable[Concatenate[AnyModel, Trace | Text, P], R]) -> ForTexts[P, R]:
-    """Let an analysis of a trace or text take a list of them as well; texts are traced together."""
+def for_texts(analysis: Callable[Concatenate[GPT, Trace, P], R]) -> ForTexts[P, R]:
+    """Let an analysis of a trace take any model, and a text, or a list of traces or of texts, traced together."""
 
     @wraps(analysis)
-    def each(model: AnyModel, trace: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
-        if not is_several(trace):
-            return analysis(model, trace, *args, **kwargs)
-        traces = traced(model, trace, kwargs.get("edits"))  # type: ignore[call-overload]
-        return [analysis(model, one, *args, **kwargs) for one in traces]
+    @torch.inference_mode()
+    def of(model: AnyModel, trace: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
+        several = is_several(trace)
+        is_traced = isinstance(trace[0] if several else trace, Trace)
+        traces = trace if is_traced else trace_text(model, trace, kwargs.get("edits"))  # type: ignore[call-overload]
+        found = [analysis(gpt_of(model), one, *args, **kwargs) for one in (traces if several else [traces])]
+        return found if several else found[0]
 
-    return each
+    return of
 
 
 @torch.inference_mode()

@@ -124,6 +124,8 @@ class LearnersGPT(GPT):
         """Return the input to the learner's head, (B, T, C)."""
         if attention_mask is not None:
             raise GPTError("course.mask")
+        if trace is not None and trace.gradients:
+            raise GPTError("course.edits")
         start, whole = 0, idx
         if isinstance(cache, LearnersCache):
             start, whole = cache.length, torch.cat((cache.ids(), idx), dim=1)

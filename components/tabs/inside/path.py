@@ -31,7 +31,7 @@ def added(s: Any) -> list[float]:
     if found is None:
         raise NothingToShow
     trace, model = s[traced], s.text.loaded.model
-    contribution, _ = contribution_to_logit(model, trace, 0, found.token, None)
+    contribution = contribution_to_logit(model, trace, 0, found.token)
     return torch.stack([contribution(layer.mlp_out[0, 0].float()) for layer in trace.layers]).tolist()
 
 

@@ -284,10 +284,11 @@ def hits(s: Any) -> dict[str, Any]:
         lines.append({"cells": [t("box.text", text=visible(query), n=n)], "sent": here | {"text": query}})
     logits = s.text.document.logits(position)
     final = s.stages(logits, s.text.ids[: position + 1]).final
-    for hit in search_vocabulary(tokenizer, logits, query, limit=MAX_HITS):
-        name = visible(token_text(tokenizer, hit.token_id)) + (f"  {hit.token_id}" if is_exact() else "")
-        cells = (name, f"{hit.rank:,}", percent(final[hit.token_id].item()))
-        lines.append({"cells": cells, "sent": here | {"token": hit.token_id}})
+    for token_id in search_vocabulary(tokenizer, logits, query, limit=MAX_HITS):
+        name = visible(token_text(tokenizer, token_id)) + (f"  {token_id}" if is_exact() else "")
+        rank = 1 + int((logits > logits[token_id]).sum())
+        cells = (name, f"{rank:,}", percent(final[token_id].item()))
+        lines.append({"cells": cells, "sent": here | {"token": token_id}})
     head = (t("box.token"), t("strip.shading.rank"), t("pipeline.probability"))
     return {"name": t("box.name"), "head": head, "lines": lines}
 

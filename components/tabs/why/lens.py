@@ -20,7 +20,7 @@ from components.state.session import Session
 from components.tabs.why.explained import Chosen, Explained, about, latest, short, tab, tokens
 from components.text_views import found_tokens, picked, still_known
 from components.widgets.chart import Drawing
-from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint, TopTokens, lens_top_tokens, logit_lens
+from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint, lens_top_tokens, logit_lens
 
 MAX_WATCHED = 5
 
@@ -92,14 +92,14 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 @tab.computed
 @about
-def top_tokens(s: Any, e: Explained) -> TopTokens:
+def top_tokens(s: Any, e: Explained) -> tuple[torch.Tensor, torch.Tensor]:
     return lens_top_tokens(e.model, e.trace, lens_row(s, e), s[Chosen].stage, e.column, only=e.possible)
 
 
 @about
 def cell(s: Any, e: Explained) -> Drawing:
-    top = s[top_tokens]
-    ids, p = top.token.tolist(), top.probability.float().cpu().numpy()
+    top, probabilities = s[top_tokens]
+    ids, p = top.tolist(), probabilities.float().cpu().numpy()
     shares = [percent(float(value)) for value in p]
     marked = ids.index(e.prediction.token) if e.prediction.token in ids else None
     figure = signed_bars([short(e.tokenizer, i) for i in ids], p, shares, marked=marked)

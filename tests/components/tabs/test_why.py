@@ -147,9 +147,9 @@ def test_the_clicked_cell_of_the_lens_is_opened(drawn):
     lens.choose_cell(drawn.session, {"x": 12, "y": 3})
     said, e = drawn.update()["why-cell"]["text"], explanation(drawn)
     assert e.prediction.position == e.first + 12
-    top = lens_top_tokens(e.model, e.trace, 3, "resid_mid", e.column)
+    top, _ = lens_top_tokens(e.model, e.trace, 3, "resid_mid", e.column)
     assert said.startswith("In layer 3 after attention")
-    assert f"the top token is {quoted(e.tokenizer, int(top.token[0]))}" in said
+    assert f"the top token is {quoted(e.tokenizer, int(top[0]))}" in said
 
 
 def test_after_a_held_space_every_part_explains_the_prediction_of_a_word():

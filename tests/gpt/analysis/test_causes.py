@@ -58,22 +58,22 @@ def test_each_word_and_each_head_is_measured_without_it() -> None:
     words = [(0,), (2, 3), (4,)]
     found = measure_causes(stories(), IDS, TOKEN, words)
     assert p_of(found.logits) == pytest.approx(probability(stories(), IDS), rel=1e-4)
-    assert [cause.place for cause in found.words] == words
-    for cause in found.words:
-        rest = [token for i, token in enumerate(IDS) if i not in cause.place]
-        assert p_of(cause.logits) == pytest.approx(probability(stories(), rest), rel=1e-3)
+    assert list(found.words) == words
+    for word, logits in found.words.items():
+        rest = [token for i, token in enumerate(IDS) if i not in word]
+        assert p_of(logits) == pytest.approx(probability(stories(), rest), rel=1e-3)
     assert len(found.heads) == N_HEADS
-    for cause in found.heads[:2]:
-        assert p_of(cause.logits) == pytest.approx(probability(without_head(*cause.place), IDS), rel=1e-3)
+    for head, logits in [*found.heads.items()][:2]:
+        assert p_of(logits) == pytest.approx(probability(without_head(*head), IDS), rel=1e-3)
 
 
 def test_edits_hold_in_every_pass_and_one_token_alone_has_no_other() -> None:
     config = stories().config
     off = Edits(head_scale={(layer, head): 0.0 for layer in range(config.n_layer) for head in range(config.n_head)})
     found = measure_causes(stories(), IDS, TOKEN, [], off)
-    for cause in found.heads:  # all of them are off already
-        assert p_of(cause.logits) == pytest.approx(p_of(found.logits), rel=1e-4)
-    assert measure_causes(stories(), IDS[:1], TOKEN, []).words == ()
+    for logits in found.heads.values():  # all of them are off already
+        assert p_of(logits) == pytest.approx(p_of(found.logits), rel=1e-4)
+    assert measure_causes(stories(), IDS[:1], TOKEN, []).words == {}
     with pytest.raises(ValueError, match="at least 2"):
         measure_causes(stories(), IDS[:1], TOKEN, [(0,)])
 

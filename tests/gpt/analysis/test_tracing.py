@@ -55,7 +55,7 @@ def test_results_are_finite_and_float32_or_float64_for_a_float64_model(model, dt
         "lens": lens.probability,
         "entropy": lens.entropy,
         "chosen": lens.chosen_probability,
-        "top": lens_top_tokens(model, trace, 1, "resid_mid", 4).probability,
+        "top": lens_top_tokens(model, trace, 1, "resid_mid", 4)[1],
         "attribution": direct_logit_attribution(model, trace, 4, 7).heads,
         "norms": stream.resid_mid,
         "share": stream.attn_share,

@@ -125,10 +125,10 @@ def test_top_tokens_agree_with_the_token_and_ranks_of_the_lens(model, ids):
     trace = trace_text(model, ids)
     lens = logit_lens(model, trace, chosen=9)
     for layer, stage, position in ((0, 0, 4), (2, 1, 10)):
-        cell = lens_top_tokens(model, trace, layer, LENS_POINTS[stage], position, k=100)
-        assert len(set(cell.token.tolist())) == len(cell.token) == 61
-        assert (cell.probability.diff() <= 0).all()
-        assert cell.probability.sum().item() == pytest.approx(1, abs=1e-5)
-        assert cell.token[0] == lens.token[layer, stage, position]
-        assert cell.token[lens.chosen_rank[layer, stage, position] - 1] == 9
-    assert len(lens_top_tokens(model, trace, 1, "resid_mid", 3, k=4).token) == 4
+        tokens, probabilities = lens_top_tokens(model, trace, layer, LENS_POINTS[stage], position, k=100)
+        assert len(set(tokens.tolist())) == len(tokens) == 61
+        assert (probabilities.diff() <= 0).all()
+        assert probabilities.sum().item() == pytest.approx(1, abs=1e-5)
+        assert tokens[0] == lens.token[layer, stage, position]
+        assert tokens[lens.chosen_rank[layer, stage, position] - 1] == 9
+    assert [len(values) for values in lens_top_tokens(model, trace, 1, "resid_mid", 3, k=4)] == [4, 4]
