@@ -13,16 +13,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gpt.analysis.concepts import Concepts
-from gpt.analysis.tracing import to_float32, trace_text
+from gpt.analysis.concepts import Concepts, trace_activity
+from gpt.analysis.tracing import single_sequence, to_float32, trace_text
 from gpt.checks import check_token_id
 from gpt.edits import Edits, Hook
-from gpt.layers import ACTIVATIONS, NoNorm
+from gpt.layers import ACTIVATIONS
 from gpt.model import GPT, CausalSelfAttention, FeedForward, ForwardContext, TransformerBlock
 from gpt.trace import Trace, for_query_heads
 
@@ -83,39 +84,33 @@ def concept_graph(
     """
     check_token_id(token, model.config.vocab_size)
     first, last = min(concepts.dictionaries), max(concepts.dictionaries)
+    lower, upper = concepts.dictionaries[first], concepts.dictionaries[last]
     trace = trace_text(model, ids, edits)
     linear = _Linear(model, trace, edits)
-    lower, upper = concepts.dictionaries[first], concepts.dictionaries[last]
-    stream = {layer: to_float32(trace.layers[layer].resid_post[0]) for layer in (first, last)}
-    activity = {layer: concepts.dictionaries[layer].activity(stream[layer].to(upper.encoder)) for layer in stream}
-    for each in activity.values():
-        each[0] = 0  # the dictionaries are not trained on the first token
-    gradient = linear.gradient(stream[last], last + 1, model.config.n_layer, lambda x: linear.logit(x, token))
+    early_stream, late_stream, final = (single_sequence(trace.layers[each].resid_post) for each in (first, last, -1))
+    early_activity, late_activity = (trace_activity(concepts, trace, layer) for layer in (first, last))  # (T, n)
+    gradient = linear.gradient(late_stream, last + 1, model.config.n_layer, lambda x: linear.logit(x, token))
     effect = gradient.to(upper.decoder) @ upper.decoder.T  # (T, n), per unit of activity
-    logit = float(linear.head(trace.final_norm[0, -1], token))
-    late = _strongest(upper.without_common(activity[last] * effect), last, name)
-    left_out = (stream[last].to(upper.encoder) - upper.reconstruction(activity[last]))[1:]
-    error = float((left_out * gradient.to(left_out)[1:]).sum())
-    named = sum(node.adds for node in late)
+    late = _strongest(upper.without_common(late_activity * effect), last, name)
+    error = float((_unexplained(concepts, trace, last) * gradient.to(upper.decoder)).sum())
+    logit = float(linear.logit(final, token))
 
     readers = [_reader(upper.encoder, effect, node) for node in late]
-    through = [linear.gradient(stream[first], first + 1, last + 1, reader) for reader in readers]
+    through = [linear.gradient(early_stream, first + 1, last + 1, reader) for reader in readers]
     effects = [each.to(lower.decoder) @ lower.decoder.T for each in through]  # (T, n) for each late node
-    effect = sum(effects, torch.zeros_like(activity[first]))
-    early = _strongest(lower.without_common(activity[first] * effect), first, name)
-    edges = [activity[first] * each for each in effects]
+    effect = sum(effects, torch.zeros_like(early_activity))
+    early = _strongest(lower.without_common(early_activity * effect), first, name)
+    edges = [early_activity * each for each in effects]
     to_late = torch.tensor([[sum(float(edge[t, i]) for i, t in node.places) for edge in edges] for node in early])
-    embedding = to_float32(trace.token_embedding[0])
+    embedding = single_sequence(trace.token_embedding)
     if trace.position_embedding is not None:
         embedding = embedding + to_float32(trace.position_embedding)
-    to_early = torch.zeros(len(words), len(early))
-    for column, node in enumerate(early):
-        back = linear.gradient(embedding, 0, first + 1, _reader(lower.encoder, effect, node))
-        share = (back * embedding).sum(-1)  # (T,)
-        to_early[:, column] = torch.tensor([float(share[[*word]].sum()) for word in words])
+    readers = [_reader(lower.encoder, effect, node) for node in early]
+    shares = [(linear.gradient(embedding, 0, first + 1, reader) * embedding).sum(-1) for reader in readers]  # (T,) each
+    to_early = torch.tensor([[float(share[[*word]].sum()) for share in shares] for word in words])
     order = to_early.abs().sum(1).argsort(descending=True)[:N_WORDS].sort().values.tolist()
     kept = tuple(tuple(words[i]) for i in order)
-    others = logit - named - error
+    others = logit - error - sum(node.adds for node in late)
     return ConceptGraph(token, logit, (first, last), late, early, kept, to_late, to_early[order], others, error)
 
 
@@ -135,24 +130,26 @@ def logits_without(
     """Return the next-token logits, (vocab_size,), without some words, features or the reconstruction error."""
     trace, hooks = trace_text(model, ids, edits), []
     kept = [position for position in range(len(ids)) if position not in removed.words]
-    by_layer: dict[int, Tensor] = {}
-    for layer, feature, position in removed.nodes:
-        dictionary = concepts.dictionaries[layer]
-        stream = to_float32(trace.layers[layer].resid_post[0, position]).to(dictionary.encoder)
-        added = dictionary.activity(stream)[feature] * dictionary.decoder[feature]
-        by_layer.setdefault(layer, torch.zeros(len(ids), len(added)))[position] += added
-    if removed.error:
-        last = max(concepts.dictionaries)
-        dictionary = concepts.dictionaries[last]
-        stream = to_float32(trace.layers[last].resid_post[0]).to(dictionary.encoder)
-        error = stream - dictionary.reconstruction(dictionary.activity(stream))
-        error[0] = 0
-        by_layer[last] = by_layer.get(last, torch.zeros_like(error)) + error
-    for layer, vectors in by_layer.items():
-        hooks.append(Hook("resid_post", layer, lambda x, vectors=vectors[kept]: x - vectors.to(x)))  # type: ignore[misc]
+    for layer, dictionary in concepts.dictionaries.items():
+        activity = trace_activity(concepts, trace, layer)  # (T, n)
+        left_out = torch.zeros_like(activity)
+        for feature, position in (node[1:] for node in removed.nodes if node[0] == layer):
+            left_out[position, feature] = activity[position, feature]
+        vectors = left_out @ dictionary.decoder  # (T, C)
+        if removed.error and layer == max(concepts.dictionaries):
+            vectors += _unexplained(concepts, trace, layer)
+        hooks.append(Hook("resid_post", layer, partial(torch.add, -vectors[kept].to(model.device))))
     idx = torch.tensor([[ids[position] for position in kept]], device=model.device)
     edits = edits or Edits()
     return model(idx, edits=replace(edits, hooks=(*edits.hooks, *hooks)))[0, -1].float()
+
+
+def _unexplained(concepts: Concepts, trace: Trace, layer: int) -> Tensor:
+    """Return the part of the stream after a layer that its dictionary does not reconstruct, (T, C); 0 at first."""
+    dictionary, stream = concepts.dictionaries[layer], single_sequence(trace.layers[layer].resid_post)
+    error = stream.to(dictionary.encoder) - dictionary.reconstruction(trace_activity(concepts, trace, layer))
+    error[0] = 0  # the dictionaries are not trained on the first token
+    return error
 
 
 def _reader(encoder: Tensor, effect: Tensor, node: FeatureNode) -> Callable[[Tensor], Tensor]:
@@ -164,14 +161,14 @@ def _reader(encoder: Tensor, effect: Tensor, node: FeatureNode) -> Callable[[Ten
 
 def _strongest(adds: Tensor, layer: int, name: Callable[[int, int], Hashable]) -> tuple[FeatureNode, ...]:
     """Return the nodes with the largest positive contributions. adds: (T, n), contribution by position and feature."""
-    places: defaultdict[Hashable, list[tuple[float, int, int]]] = defaultdict(list)
-    names = {feature: name(layer, feature) for feature in adds.any(dim=0).nonzero()[:, 0].tolist()}
+    groups: defaultdict[Hashable, list[tuple[float, int, int]]] = defaultdict(list)
+    named = cache(name)
     for (position, feature), each in zip(adds.nonzero().tolist(), adds[adds != 0].tolist(), strict=True):
-        places[names[feature]].append((each, feature, position))
+        groups[named(layer, feature)].append((each, feature, position))
     nodes = []
-    for group in places.values():
-        ordered = tuple((feature, position) for _, feature, position in sorted(group, reverse=True))
-        nodes.append(FeatureNode(layer, ordered, sum(each for each, _, _ in group)))
+    for group in groups.values():
+        places = tuple((feature, position) for _, feature, position in sorted(group, reverse=True))
+        nodes.append(FeatureNode(layer, places, sum(each for each, _, _ in group)))
     nodes.sort(key=lambda node: node.adds, reverse=True)
     return tuple(node for node in nodes[:N_FEATURES] if node.adds > 0)
 
@@ -192,23 +189,19 @@ class _Linear:
             found = leaf[None]
             for block in self.model.blocks[start:stop]:
                 found = self.block(block, found)
-            read(found[0]).backward()
-        assert leaf.grad is not None
-        return leaf.grad
+            (gradient,) = torch.autograd.grad(read(found[0]), leaf)
+        return gradient
 
     def logit(self, x: Tensor, token: int) -> Tensor:
         """Return the logit after the last token of a stream (T, C), before any cap."""
-        return self.head(self.edits.apply(None, "final_norm", self.norm(self.model.ln_f, x[None]), 0)[0, -1], token)
-
-    def head(self, state: Tensor, token: int) -> Tensor:
-        """Return the logit of a state after the final norm, before any cap."""
+        state = self.edits.apply(None, "final_norm", self.norm(self.model.ln_f, x[None]), 0)[0, -1]
         head = self.model.lm_head
         logit = to_float32(state) @ to_float32(head.weight[token])
         return logit if head.bias is None else logit + to_float32(head.bias[token])
 
     def norm(self, norm: Any, x: Tensor) -> Tensor:
         """Apply a norm with its scale detached. Returns x unchanged if the model has no such norm."""
-        if norm is None or isinstance(norm, NoNorm):
+        if norm is None:
             return x
         y = norm.contribution(x, norm.scale(x).detach())
         return y if norm.bias is None else y + norm.bias

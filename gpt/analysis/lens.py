@@ -79,13 +79,13 @@ def logit_lens(
         if only:
             log_p = keep_only(log_p, only).log_softmax(dim=-1)
         p = log_p.exp()
-        probability, token = p.max(dim=-1)
-        values = [token, probability, entropy_bits(p)]
+        probability, best = p.max(dim=-1)
+        values = [best, probability, entropy_bits(p)]
         if ids is not None:
             values += [p.gather(1, ids[rows])[:, 0], rank_of(log_p, ids[rows])]
         chunks.append(values)
-    columns = [torch.cat(values).view(-1, 2, len(positions)) for values in zip(*chunks, strict=True)]
-    return Lens(*columns) if chosen is not None else Lens(*columns, None, None)
+    columns = [torch.cat(values).view(len(trace.layers), 2, -1) for values in zip(*chunks, strict=True)]
+    return Lens(*columns[:3], *(columns[3:] or (None, None)))
 
 
 @for_texts

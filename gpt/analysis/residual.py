@@ -41,11 +41,11 @@ class StreamNorms:
 @torch.inference_mode()
 def stream_norms(trace: Trace) -> StreamNorms:
     names = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
-    streams = [torch.stack([single_sequence(getattr(each, name)) for each in trace.layers]) for name in names]
-    pre, attn, _, mlp, post = streams  # each (n_layer, T, C)
-    rest = post - pre - (attn + mlp)
-    shares = [(part * post).sum(dim=-1) / post.square().sum(dim=-1) for part in (pre, attn, mlp, rest)]
-    return StreamNorms(*(x.norm(dim=-1) for x in streams), (attn + mlp).norm(dim=-1), *shares)
+    x = {name: torch.stack([single_sequence(getattr(each, name)) for each in trace.layers]) for name in names}
+    post, added = x["resid_post"], x["attn_out"] + x["mlp_out"]  # (n_layer, T, C)
+    parts = {"kept": x["resid_pre"], "attn": x["attn_out"], "mlp": x["mlp_out"], "rest": post - x["resid_pre"] - added}
+    shares = {f"{name}_share": (part * post).sum(dim=-1) / post.square().sum(dim=-1) for name, part in parts.items()}
+    return StreamNorms(**{name: each.norm(dim=-1) for name, each in x.items()}, added=added.norm(dim=-1), **shares)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import torch
@@ -76,7 +76,8 @@ def token_at_stages(logits: Tensor, stages: Sequence[SamplingStage], token_id: i
     return [at("raw", logits.detach().to("cpu", torch.float32)), *(at(each.name, each.logits) for each in stages)]
 
 
-class CumulativeDraw(NamedTuple):
+@dataclass(frozen=True)
+class CumulativeDraw:
     """The cumulative distribution in descending order of probability, and where the draw falls in it.
 
     ids: (n,), tokens with nonzero probability, in the order of `inverse_cdf`. ends: (n,), float64, cumulative
@@ -86,6 +87,10 @@ class CumulativeDraw(NamedTuple):
     ids: np.ndarray
     ends: np.ndarray
     index: int
+
+    @property
+    def token_id(self) -> int:
+        return int(self.ids[self.index])
 
     @property
     def bounds(self) -> tuple[float, float]:

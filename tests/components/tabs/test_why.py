@@ -228,7 +228,7 @@ def test_the_sentence_and_the_bars_of_the_parts_add_up_to_the_logit(edits, monke
 def test_a_text_of_one_token_has_nothing_to_hide_and_says_so(drawn):
     drawn.session.select(position=0)
     assert "nothing can be hidden" in drawn.update()["why-trouble"]["text"]
-    assert drawn.session.snapshot()[answer.causes].words == ()
+    assert drawn.session.snapshot()[answer.causes].words == {}
 
 
 def test_a_text_too_long_for_the_gradient_is_refused_with_both_numbers(document, drawn, monkeypatch):
