@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 import torch
@@ -20,22 +20,21 @@ HOOKABLE_OUTSIDE = ("token_embedding", "position_embedding", "final_norm", "logi
 
 
 class _ByValue:
-    """Compares edits by their place and the dtype, shape and numbers of their tensor, regardless of its device."""
+    """Compares edits by their fields and by the dtype, shape and numbers of their tensor, regardless of its device."""
 
     value: Tensor
 
-    def _place(self) -> tuple[object, ...]:
-        raise NotImplementedError
+    def _key(self) -> tuple[object, ...]:
+        compared = (getattr(self, each.name) for each in fields(self) if each.compare)  # type: ignore[arg-type]
+        return self.value.dtype, *compared
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _ByValue):
             return NotImplemented
-        left, right = self.value, other.value
-        same_dtype = left.dtype == right.dtype
-        return self._place() == other._place() and same_dtype and torch.equal(left, right.to(left.device))
+        return self._key() == other._key() and torch.equal(self.value, other.value.to(self.value.device))
 
     def __hash__(self) -> int:
-        return hash(self._place())
+        return hash(self._key())
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +49,22 @@ class Patch(_ByValue):
     name: str
     layer: int
     position: int
-    value: Tensor
+    value: Tensor = field(compare=False)
     ids: tuple[int, ...] | None = None
     head: int | None = None
 
     def __post_init__(self) -> None:
         check_patchable(self.name, self.head)
 
-    def _place(self) -> tuple[object, ...]:
-        return self.name, self.layer, self.head, self.position, self.ids
+    def apply(self, value: Tensor, start: int) -> Tensor:
+        """Return the activation (B, ..., T, width) with its row replaced. start: absolute position of its first row."""
+        if self.value.dim() == 2 and len(self.value) != len(value):
+            raise GPTError("patch.batch_size", n=len(self.value), batch_size=len(value))
+        value = value.clone()
+        rows = value if self.head is None else value[:, self.head]  # (B, T, width)
+        if 0 <= self.position - start < rows.shape[1]:
+            rows[:, self.position - start] = self.value.to(value)
+        return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,32 +79,24 @@ class Steering(_ByValue):
     """
 
     layer: int
-    value: Tensor
+    value: Tensor = field(compare=False)
     concept: tuple[int, float] | None = None
-    activity: Callable[[Tensor], Tensor] | None = None
+    activity: Callable[[Tensor], Tensor] | None = field(default=None, compare=False)
+    name = "resid_post"
 
-    def _place(self) -> tuple[object, ...]:
-        return self.layer, self.concept
-
-    def apply(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Return the stream x (..., T, C) with the vector added. positions: absolute positions of x's rows, (T,)."""
+    def apply(self, x: Tensor, start: int) -> Tensor:
+        """Return the stream x (..., T, C) with the vector added. start: absolute position of its first row."""
         if self.activity is None:
             return x + self.value.to(x)
-        activity = self.activity(x).to(x).masked_fill(positions == 0, 0)  # (..., T)
+        activity = self.activity(x).to(x, copy=True)  # (..., T)
+        if start == 0:
+            activity[..., 0] = 0
         return x + activity[..., None] * self.value.to(x)
 
 
-def steer(x: Tensor, steering: Sequence[Steering], positions: Tensor) -> Tensor:
-    """Add one layer's vectors to the stream x (..., T, C); those with an activity are added last."""
-    for each in sorted(steering, key=lambda each: each.activity is not None):
-        x = each.apply(x, positions)
-    return x
-
-
 def check_patchable(name: str, head: int | None = None) -> None:
-    if name not in (*PATCHABLE, "head_out"):
-        choices = ", ".join((*PATCHABLE, "head_out"))
-        raise GPTError("patch.part", choices=choices, name=name)
+    choices = (*PATCHABLE, "head_out")
+    require(name in choices, "patch.part", choices=", ".join(choices), name=name)
     require((name == "head_out") == (head is not None), "patch.head")
 
 
@@ -267,22 +265,11 @@ class Edits:
         start: absolute position of the activation's first row.
         """
         scales = {"attn_out": self.attn_scale, "mlp_out": self.mlp_scale}.get(name, {})
-        scale = 1.0 if layer is None else scales.get(layer, 1.0)
-        if scale != 1.0:
-            value = value * scale
-        patches = [patch for patch in self.patches if (patch.layer, patch.name) == (layer, name)]
-        if patches:
-            value = value.clone()
-            for patch in patches:
-                if patch.value.dim() == 2 and len(patch.value) != len(value):
-                    raise GPTError("patch.batch_size", n=len(patch.value), batch_size=len(value))
-                rows = value if patch.head is None else value[:, patch.head]  # (B, T, width)
-                if 0 <= patch.position - start < rows.shape[1]:
-                    rows[:, patch.position - start] = patch.value.to(value)
-        if name == "resid_post" and self.steering:
-            positions = torch.arange(start, start + value.shape[-2], device=value.device)
-            value = steer(value, [each for each in self.steering if each.layer == layer], positions)
-        for hook in self.hooks:
-            if (hook.layer, hook.name) == (layer, name):
-                value = hook.apply(value, start)
+        if layer is not None and layer in scales:
+            value = value * scales[layer]
+        steering = sorted(self.steering, key=lambda each: each.activity is not None)
+        edits: tuple[Patch | Steering | Hook, ...] = (*self.patches, *steering, *self.hooks)
+        for edit in edits:
+            if (edit.layer, edit.name) == (layer, name):
+                value = edit.apply(value, start)
         return value

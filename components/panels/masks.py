@@ -94,14 +94,14 @@ def answer(s: Any) -> str:
         old=quoted(s.text.tokenizer, s.text.ids[found.position]),
         new=quoted(s.text.tokenizer, found.other),
         position=found.position,
-        most=share(found.effect.without_mask[: found.position]),
+        most=share(found.effect[1][: found.position]),
     )
 
 
 def causal(s: Any) -> Drawing:
     found = s[leak]
     figure = moves(s, found.effect, (t("masks.exchanged"), found.position))
-    kept, leaked = (share(side[: found.position]) for side in (found.effect.with_mask, found.effect.without_mask))
+    kept, leaked = (share(side[: found.position]) for side in found.effect)
     return figure, t("masks.causal.picture", kept=kept, leaked=leaked)
 
 
@@ -111,8 +111,8 @@ def padding(s: Any) -> Drawing:
         "masks.padding.picture",
         n=s[Chosen].padding_length,
         side=t(f"masks.side.{side}"),
-        kept=share(effect.with_mask),
-        moved=share(effect.without_mask),
+        kept=share(effect[0]),
+        moved=share(effect[1]),
     )
     return moves(s, effect), says + (t("masks.padding.right") if side == "right" else "")
 
@@ -123,10 +123,11 @@ def share(moved: torch.Tensor) -> str:
 
 
 def moves(s: Any, effect: MaskEffect, mark: tuple[str, int] | None = None) -> Figure:
-    n = len(effect.with_mask)
+    with_mask, without_mask = (side.cpu().numpy() for side in effect)
+    n = len(with_mask)
     return lines(
         np.arange(n),
-        {t("masks.without"): effect.without_mask.cpu().numpy(), t("masks.with"): effect.with_mask.cpu().numpy()},
+        {t("masks.without"): without_mask, t("masks.with"): with_mask},
         ticks=[token_text(s.text.tokenizer, token_id) for token_id in s.text.ids[:n]],
         x_title=t("masks.token"),
         y_title=t("masks.moved"),

@@ -12,9 +12,9 @@ from components.i18n import t
 from components.kit import Panel, caption, column, columns, picture, row, setting, slider
 from components.labels import power
 from components.widgets.chart import Drawing
-from gpt.experiments.layers import PLACEMENTS, DepthProfile, depth_profile
+from gpt.experiments.layers import PLACEMENTS, depth_profile
 
-CHARTS = ("straight_gradients", "weight_gradients", "lengths")  # fields of DepthProfile
+CHARTS = ("straight_gradients", "weight_gradients", "lengths")  # keys of `depth_profile`
 
 panel = Panel("placement")
 
@@ -26,21 +26,20 @@ class Chosen:
 
 
 @panel.computed
-def profiles(s: Any) -> tuple[DepthProfile, ...]:
+def profiles(s: Any) -> tuple[dict[str, list[float]], ...]:
     return tuple(depth_profile(each, n_layer=s[Chosen].layers, seed=s[Chosen].seed) for each in PLACEMENTS)
 
 
 def answer(s: Any) -> str:
     pre, post = s[profiles]
-    values = {"n": len(pre.weight_gradients), "straight": power(post.straight_gradients[0])}
-    values |= {"pre": f"{pre.weight_gradients[-1]:.2g}", "post": f"{post.weight_gradients[-1]:.2g}"}
+    values = {"n": len(pre["weight_gradients"]), "straight": power(post["straight_gradients"][0])}
+    values |= {"pre": f"{pre['weight_gradients'][-1]:.2g}", "post": f"{post['weight_gradients'][-1]:.2g}"}
     return t("placement.says", **values)
 
 
 def by_depth(field: str, s: Any) -> Drawing:
     series = {
-        t(f"placement.{name}"): np.array(getattr(profile, field))
-        for name, profile in zip(PLACEMENTS, s[profiles], strict=True)
+        t(f"placement.{name}"): np.array(profile[field]) for name, profile in zip(PLACEMENTS, s[profiles], strict=True)
     }
     figure = lines(
         np.arange(len(next(iter(series.values())))),

@@ -1,4 +1,4 @@
-"""Find the words and heads that a prediction depends on, and predict without them."""
+"""Find the words and heads that a prediction depends on, and predict without them or without concepts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from gpt.analysis.attribution import direct_logit_attribution
+from gpt.analysis.concept_graph import unexplained
+from gpt.analysis.concepts import Concepts, trace_activity
 from gpt.analysis.saliency import logits_without_each
-from gpt.analysis.tracing import to_float32, trace_window
+from gpt.analysis.tracing import to_float32, trace_text, trace_window
 from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Hook
 from gpt.errors import GPTError
@@ -46,15 +48,19 @@ class Causes:
 
 @dataclass(frozen=True)
 class Ablation:
-    """Tokens, heads and reads to ablate.
+    """Parts of a prediction to leave out.
 
     tokens: positions to leave out. heads: (layer, head) pairs whose output is set to 0. reads: (layer, head, position)
     triples; the head's attention weight from the last position to that one is set to 0, without raising the others.
+    features: (layer, feature, position) triples of a concept dictionary. error: whether to remove the reconstruction
+    error of the last dictionary.
     """
 
     tokens: frozenset[int] = frozenset()
     heads: frozenset[tuple[int, int]] = frozenset()
     reads: frozenset[tuple[int, int, int]] = frozenset()
+    features: frozenset[tuple[int, int, int]] = frozenset()
+    error: bool = False
 
 
 @torch.inference_mode()
@@ -85,11 +91,14 @@ def measure_causes(
 
 
 @torch.inference_mode()
-def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: Edits | None = None) -> Tensor:
-    """Return the next-token logits, (vocab_size,), after ablating tokens, heads and reads.
+def predict_without(
+    model: GPT, ids: Sequence[int], ablation: Ablation, edits: Edits | None = None, concepts: Concepts | None = None
+) -> Tensor:
+    """Return the next-token logits, (vocab_size,), after leaving out parts.
 
-    Tokens are left out as in `logits_without_each`. edits: see `measure_causes`. Raises ValueError if a position, layer
-    or head is out of range, or if no tokens remain.
+    Tokens are left out as in `logits_without_each`. edits: see `measure_causes`; if only features are left out, those
+    at a position are applied as well. concepts: the dictionaries of the features. Raises ValueError if a position,
+    layer or head is out of range, or if no tokens remain.
     """
     for position in (*ablation.tokens, *(position for _, _, position in ablation.reads)):
         check_position(position, len(ids))
@@ -97,14 +106,25 @@ def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: E
     if not kept:
         raise GPTError("analysis.leave_one_out", n=0)
     Edits(head_scale=dict.fromkeys(((layer, head) for layer, head, _ in ablation.reads), 0.0)).check(model.config)
+    edits, hooks, has_concepts = edits or Edits(), [], bool(ablation.features or ablation.error)
+    if ablation.tokens or not has_concepts:
+        edits = edits.for_any_text()
     is_read = torch.ones(model.config.n_layer, model.config.n_head, len(ids), device=model.device)
     for layer, head, position in ablation.reads:
         is_read[layer, head, position] = 0
-    hooks = [
-        Hook("attn_weights", layer, partial(torch.mul, is_read[layer, :, kept]), position=len(kept) - 1)
-        for layer in {layer for layer, _, _ in ablation.reads}
-    ]
-    edits = (edits or Edits()).for_any_text()
+    for layer in {layer for layer, _, _ in ablation.reads}:
+        hooks.append(Hook("attn_weights", layer, partial(torch.mul, is_read[layer, :, kept]), position=len(kept) - 1))
+    if concepts is not None and has_concepts:
+        trace = trace_text(model, ids, edits)
+        for layer, dictionary in concepts.dictionaries.items():
+            activity = trace_activity(concepts, trace, layer)  # (T, n)
+            left_out = torch.zeros_like(activity)
+            for feature, position in (place for at, *place in ablation.features if at == layer):
+                left_out[position, feature] = activity[position, feature]
+            vectors = left_out @ dictionary.decoder  # (T, C)
+            if ablation.error and layer == max(concepts.dictionaries):
+                vectors += unexplained(concepts, trace, layer)
+            hooks.append(Hook("resid_post", layer, partial(torch.add, -vectors[kept].to(model.device))))
     heads = {**edits.head_scale, **dict.fromkeys(ablation.heads, 0.0)}
     edits = replace(edits, head_scale=heads, hooks=(*edits.hooks, *hooks))
     idx = torch.tensor([[ids[position] for position in kept]], device=model.device)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from torch import Tensor
 from gpt.analysis.concepts import Concepts, trace_activity
 from gpt.analysis.tracing import single_sequence, to_float32, trace_text
 from gpt.checks import check_token_id
-from gpt.edits import Edits, Hook
+from gpt.edits import Edits
 from gpt.layers import ACTIVATIONS
 from gpt.model import GPT, CausalSelfAttention, FeedForward, ForwardContext, TransformerBlock
 from gpt.trace import Trace, for_query_heads
@@ -92,7 +92,7 @@ def concept_graph(
     gradient = linear.gradient(late_stream, last + 1, model.config.n_layer, lambda x: linear.logit(x, token))
     effect = gradient.to(upper.decoder) @ upper.decoder.T  # (T, n), per unit of activity
     late = _strongest(upper.without_common(late_activity * effect), last, name)
-    error = float((_unexplained(concepts, trace, last) * gradient.to(upper.decoder)).sum())
+    error = float((unexplained(concepts, trace, last) * gradient.to(upper.decoder)).sum())
     logit = float(linear.logit(final, token))
 
     readers = [_reader(upper.encoder, effect, node) for node in late]
@@ -114,37 +114,7 @@ def concept_graph(
     return ConceptGraph(token, logit, (first, last), late, early, kept, to_late, to_early[order], others, error)
 
 
-@dataclass(frozen=True)
-class Removed:
-    """Word positions and features to leave out of a prediction, and whether to remove the later dictionary's error."""
-
-    words: frozenset[int] = frozenset()
-    nodes: frozenset[tuple[int, int, int]] = frozenset()  # layer, feature, position
-    error: bool = False
-
-
-@torch.inference_mode()
-def logits_without(
-    model: GPT, concepts: Concepts, ids: Sequence[int], removed: Removed, edits: Edits | None = None
-) -> Tensor:
-    """Return the next-token logits, (vocab_size,), without some words, features or the reconstruction error."""
-    trace, hooks = trace_text(model, ids, edits), []
-    kept = [position for position in range(len(ids)) if position not in removed.words]
-    for layer, dictionary in concepts.dictionaries.items():
-        activity = trace_activity(concepts, trace, layer)  # (T, n)
-        left_out = torch.zeros_like(activity)
-        for feature, position in (node[1:] for node in removed.nodes if node[0] == layer):
-            left_out[position, feature] = activity[position, feature]
-        vectors = left_out @ dictionary.decoder  # (T, C)
-        if removed.error and layer == max(concepts.dictionaries):
-            vectors += _unexplained(concepts, trace, layer)
-        hooks.append(Hook("resid_post", layer, partial(torch.add, -vectors[kept].to(model.device))))
-    idx = torch.tensor([[ids[position] for position in kept]], device=model.device)
-    edits = edits or Edits()
-    return model(idx, edits=replace(edits, hooks=(*edits.hooks, *hooks)))[0, -1].float()
-
-
-def _unexplained(concepts: Concepts, trace: Trace, layer: int) -> Tensor:
+def unexplained(concepts: Concepts, trace: Trace, layer: int) -> Tensor:
     """Return the part of the stream after a layer that its dictionary does not reconstruct, (T, C); 0 at first."""
     dictionary, stream = concepts.dictionaries[layer], single_sequence(trace.layers[layer].resid_post)
     error = stream.to(dictionary.encoder) - dictionary.reconstruction(trace_activity(concepts, trace, layer))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,24 +17,24 @@ from gpt.layers import LayerNorm
 from gpt.model import GPT, ForwardContext
 
 
-@dataclass(frozen=True)
-class NormEffect:
-    """Mean and root mean square of a stream vector before and after a layer's first norm, without its weights."""
+class Moments(NamedTuple):
+    """Mean and root mean square of a vector."""
 
-    mean_before: float
-    mean_after: float
-    rms_before: float
-    rms_after: float
+    mean: float
+    rms: float
+
+    @classmethod
+    def of(cls, x: Tensor) -> Moments:
+        return cls(x.mean().item(), x.square().mean().sqrt().item())
 
 
 @torch.inference_mode()
-def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
-    """Measure the effect of the norm before a layer's attention on the last token of a text."""
+def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> tuple[Moments, Moments]:
+    """Measure the last token's vector before and after the norm before a layer's attention, without its weights."""
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
     norm = model.blocks[layer].ln_1
     after = (before - before.mean() if isinstance(norm, LayerNorm) else before) / norm.scale(before)
-    rms_before, rms_after = (x.square().mean().sqrt().item() for x in (before, after))
-    return NormEffect(before.mean().item(), after.mean().item(), rms_before, rms_after)
+    return Moments.of(before), Moments.of(after)
 
 
 @torch.inference_mode()
@@ -67,21 +67,15 @@ def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tenso
     return torch.stack([total_variation(each, logits[0]) for each in logits[1:]]).cpu()
 
 
-@dataclass(frozen=True)
-class BiasEffect:
-    """Number of a model's biases, including those of norms, and its loss with and without them, in nats per token."""
-
-    n_biases: int
-    loss: float
-    loss_without: float
-
-
 @torch.inference_mode()
-def bias_effect(model: GPT, ids: Sequence[int]) -> BiasEffect:
-    """Measure the loss on a text with all biases, and with all biases set to 0. Does not change the model."""
+def bias_effect(model: GPT, ids: Sequence[int]) -> tuple[int, float, float]:
+    """Count a model's biases, and measure its loss on a text, in nats, with them and with all of them set to 0.
+
+    Does not change the model.
+    """
     biases = {name: value for name, value in model.named_parameters() if name.endswith(".bias")}
     idx, targets = torch.tensor([list(ids[:-1])], device=model.device), torch.tensor(list(ids[1:]), device=model.device)
     zeros = {name: torch.zeros_like(value) for name, value in biases.items()}
     logits = [model(idx), torch.func.functional_call(model, zeros, (idx,))] if zeros else [model(idx)] * 2
     losses = [F.cross_entropy(each[0].float(), targets).item() for each in logits]
-    return BiasEffect(sum(value.numel() for value in biases.values()), losses[0], losses[1])
+    return sum(value.numel() for value in biases.values()), losses[0], losses[1]

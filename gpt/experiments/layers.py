@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
 import torch
@@ -38,23 +38,16 @@ def gelu_difference(x: Tensor) -> Tensor:
     return ACTIVATIONS["gelu_tanh"](x.double()) - ACTIVATIONS["gelu"](x.double())
 
 
-@dataclass(frozen=True)
-class DropoutEffect:
-    """Predictions with dropout.
-
-    training, evaluation: logits after the last token in two passes per mode, (2, vocab_size). parts: for each of PARTS,
-    the values (n,) at the last token before and after dropout, in the first training pass. Attention weights include
-    all heads. The other blocks work the same way.
-    """
-
-    training: Tensor
-    evaluation: Tensor
-    parts: dict[str, tuple[Tensor, Tensor]]
-
-
 @torch.inference_mode()
-def dropout_effect(model: GPT, ids: Sequence[int], *, p: float = 0.1, seed: int = 0) -> DropoutEffect:
-    """Run a text twice in each mode with dropout probability 0 <= p < 1. Does not change the model."""
+def dropout_effect(
+    model: GPT, ids: Sequence[int], *, p: float = 0.1, seed: int = 0
+) -> tuple[Tensor, Tensor, dict[str, tuple[Tensor, Tensor]]]:
+    """Run a text twice in each mode with dropout probability 0 <= p < 1. Does not change the model.
+
+    Returns the logits after the last token in two passes, (2, vocab_size), in training mode and in evaluation mode, and
+    for each of PARTS the values (n,) at the last token before and after dropout, in the first training pass. Attention
+    weights include all heads. The other blocks work the same way.
+    """
     twin = meta_model(replace(model.config, dropout=p))
     twin.load_state_dict(model.state_dict(), assign=True)
     idx = torch.tensor([list(ids)], device=model.device)
@@ -72,7 +65,7 @@ def dropout_effect(model: GPT, ids: Sequence[int], *, p: float = 0.1, seed: int 
         twin.train()
         training = run_twice()
     twin.eval()
-    return DropoutEffect(training, run_twice(), parts)
+    return training, run_twice(), parts
 
 
 @torch.inference_mode()
@@ -126,21 +119,6 @@ def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -
     return inputs[norm]()[0], scale, torch.zeros_like(scale) if module.bias is None else module.bias.detach()
 
 
-@dataclass(frozen=True)
-class DepthProfile:
-    """Results of a forward and a backward pass through an untrained model on random tokens.
-
-    lengths: mean norm of a token's vector before the first block and after each block; n_layer + 1 numbers.
-    weight_gradients: norm of the gradient of each block's feed-forward output matrix; n_layer numbers.
-    straight_gradients: norm of the part of the gradient that bypasses the branches, flowing only through additions and
-    norms, before the first block and after each block, relative to the value after the last block; n_layer + 1 numbers.
-    """
-
-    lengths: list[float]
-    weight_gradients: list[float]
-    straight_gradients: list[float]
-
-
 class PostNormBlock(TransformerBlock):
     """The block of the original Transformer (arXiv 1706.03762), which normalises each sum."""
 
@@ -150,8 +128,16 @@ class PostNormBlock(TransformerBlock):
 
 
 @torch.enable_grad()
-def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, seed: int = 0) -> DepthProfile:
-    """Return the depth profile of a model with Xavier initialisation, as in Xiong et al. (arXiv 2002.04745)."""
+def depth_profile(
+    placement: Placement, *, n_layer: int = 12, n_embd: int = 64, seed: int = 0
+) -> dict[str, list[float]]:
+    """Measure a model with Xavier initialisation on random tokens, as in Xiong et al. (arXiv 2002.04745).
+
+    lengths: mean norm of a token's vector before the first block and after each block; n_layer + 1 numbers.
+    weight_gradients: norm of the gradient of each block's feed-forward output matrix; n_layer numbers.
+    straight_gradients: norm of the part of the gradient that bypasses the branches, flowing only through additions and
+    norms, before the first block and after each block, relative to the value after the last block.
+    """
     config = GPTConfig(vocab_size=256, block_size=64, n_layer=n_layer, n_head=4, n_embd=n_embd)
     model = xavier_model(config, placement, seed)
     ids = torch.tensor([random_ids(config, seed)])  # (1, T + 1)
@@ -166,7 +152,8 @@ def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, 
         branch.register_forward_pre_hook(lambda _, args: (args[0].detach(), *args[1:]))
     streams, loss = streams_and_loss(model, ids)
     straight = norms_of_gradients(loss, streams)
-    return DepthProfile(lengths, weight_gradients, [norm / straight[-1] for norm in straight])
+    straight = [norm / straight[-1] for norm in straight]
+    return {"lengths": lengths, "weight_gradients": weight_gradients, "straight_gradients": straight}
 
 
 def streams_and_loss(model: GPT, ids: Tensor) -> tuple[list[Tensor], Tensor]:

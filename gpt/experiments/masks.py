@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -19,24 +18,17 @@ BATCH_SIZE, LEARNING_RATE, N_LETTERS = 32, 0.01, 8  # settings for training on r
 FLOOR = math.log(N_LETTERS)  # lowest possible loss, in nats, for a model that cannot attend to the letter it predicts
 
 
-@dataclass(frozen=True)
-class MaskEffect:
-    """The change in the prediction at each token with and without a mask, measured by `total_variation`, (T,) each."""
-
-    with_mask: Tensor
-    without_mask: Tensor
+MaskEffect = tuple[Tensor, Tensor]  # changes of the prediction at each token with and without a mask, (T,) each
 
 
 @torch.inference_mode()
 def future_leak(model: GPT, ids: Sequence[int], position: int, token_id: int) -> MaskEffect:
-    """Measure how each prediction changes when `token_id` replaces the token at `position`."""
+    """Measure how each prediction changes, by `total_variation`, when `token_id` replaces the token at `position`."""
     before = torch.tensor([list(ids)], device=model.device)
     after = before.clone()
     after[0, position] = token_id
-    return MaskEffect(
-        total_variation(model(before)[0], model(after)[0]),
-        total_variation(unmasked_logits(model, before)[0], unmasked_logits(model, after)[0]),
-    )
+    with_mask = total_variation(model(before)[0], model(after)[0])
+    return with_mask, total_variation(unmasked_logits(model, before)[0], unmasked_logits(model, after)[0])
 
 
 @torch.inference_mode()
@@ -53,7 +45,7 @@ def padding_effect(
     real = slice(left, left + len(ids))
     alone = model(idx[:, real])[0]
     masked, unmasked = model(idx, attention_mask=mask)[0, real], model(idx)[0, real]
-    return MaskEffect(total_variation(alone, masked), total_variation(alone, unmasked))
+    return total_variation(alone, masked), total_variation(alone, unmasked)
 
 
 def train_on_random_text(*, steps: int = 100, seed: int = 0) -> Iterator[tuple[list[float], list[float]]]:

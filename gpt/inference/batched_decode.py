@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.cache import KVCache
-from gpt.edits import Edits, Hook, Steering, steer
+from gpt.edits import Edits, Hook, Steering
 from gpt.inference.decode_cache import Block, DecodeCache
 from gpt.layers import attention_scores
 from gpt.model import GPT, CausalSelfAttention, ForwardContext, TransformerBlock, causal_mask
@@ -124,7 +124,8 @@ def batched_hidden_states(
     parts += [StepPart(model, [next_ids[cache] for cache in group], group, block) for block, group in groups]
     sizes = [len(part.ids) for part in parts]
     idx = torch.tensor([*chain(*(part.ids for part in parts))], device=model.device)  # (N,)
-    positions = torch.tensor([*chain(*(part.positions for part in parts))], device=model.device)
+    places = [*chain(*(part.positions for part in parts))]
+    positions = torch.tensor(places, device=model.device)
 
     def attention(module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         if len(sizes) == 1:
@@ -139,7 +140,7 @@ def batched_hidden_states(
         for each in part.rows
     ]
     rows_of = dict(zip([*(cache for _, cache in prompts), *together], rows, strict=True))
-    edits = None if steering is None else _edits(model, steering, [rows_of[cache] for cache in caches], positions)
+    edits = None if steering is None else _edits(model, steering, [rows_of[cache] for cache in caches], places)
     ctx = ForwardContext(is_causal=False, attention=attention, edits=edits).with_positions(model.config, positions)
     states = model.hidden_states_in(ctx, idx, positions)  # (N, C)
     for part in parts:
@@ -148,19 +149,20 @@ def batched_hidden_states(
 
 
 def _edits(
-    model: GPT, steering: Sequence[tuple[Steering, ...]], rows: Sequence[range], positions: Tensor
+    model: GPT, steering: Sequence[tuple[Steering, ...]], rows: Sequence[range], positions: Sequence[int]
 ) -> Edits | None:
     """Return hooks that steer each text's rows in the pass; None if no text is steered."""
+    every = Edits(steering=tuple(chain.from_iterable(steering)))
+    every.check(model.config)
+    of_texts = [
+        (Edits(steering=vectors), its_rows) for vectors, its_rows in zip(steering, rows, strict=True) if vectors
+    ]
 
     def apply(layer: int, x: Tensor) -> Tensor:
-        for vectors, its_rows in zip(steering, rows, strict=True):
-            here = [vector for vector in vectors if vector.layer == layer]
-            if here:
-                at = slice(its_rows.start, its_rows.stop)
-                x[at] = steer(x[at], here, positions[at])
+        for edits, its_rows in of_texts:
+            at = slice(its_rows.start, its_rows.stop)
+            x[at] = edits.apply(layer, "resid_post", x[at], positions[its_rows.start])
         return x
 
-    every = tuple(chain.from_iterable(steering))
-    Edits(steering=every).check(model.config)
-    layers = sorted({vector.layer for vector in every})
-    return Edits(hooks=tuple(Hook("resid_post", layer, partial(apply, layer)) for layer in layers)) if every else None
+    layers = sorted({vector.layer for vector in every.steering})
+    return Edits(hooks=tuple(Hook("resid_post", layer, partial(apply, layer)) for layer in layers)) if layers else None

@@ -23,7 +23,7 @@ from components.tabs.why import explained
 from components.tabs.why.explained import Chosen, Explained, about, explanation, latest, predict, short, tab
 from gpt import GPTConfig
 from gpt.analysis.causes import Ablation, Causes, predict_without
-from gpt.analysis.concept_graph import ConceptGraph, FeatureNode, Removed, concept_graph, logits_without
+from gpt.analysis.concept_graph import ConceptGraph, FeatureNode, concept_graph
 from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.sampling import keep_only
@@ -189,19 +189,18 @@ def without(s: Any, e: Explained) -> Tensor:
     assert found is not None
     off = off_of(s, e, found)
     hidden = hidden_by(found, off)
+    if isinstance(found, ConceptGraph):
+        off_nodes = (node for node in (*found.early, *found.late) if node_key(node) in off)
+        features = frozenset((node.layer, *place) for node in off_nodes for place in node.places)
+        ablation = Ablation(hidden, features=features, error=ERROR in off)
+    else:
+        places = [fall.place for fall in found.heads]
+        reads = [(head, word) for head in places for word in words_in(found) if read_key(head, word) in off]
+        hidden_heads = frozenset((layer, head) for layer, head in places if head_key((layer, head)) in off)
+        hidden_reads = frozenset((layer, head, i) for (layer, head), word in reads for i in word)
+        ablation = Ablation(hidden, hidden_heads, hidden_reads)
     with threads_for(len(ids) * multiplications_per_token(model)):
-        if isinstance(found, ConceptGraph):
-            assert e.loaded.concepts is not None
-            off_nodes = (node for node in (*found.early, *found.late) if node_key(node) in off)
-            nodes = frozenset((node.layer, *place) for node in off_nodes for place in node.places)
-            logits = logits_without(model, e.loaded.concepts, ids, Removed(hidden, nodes, ERROR in off), e.edits)
-        else:
-            places = [fall.place for fall in found.heads]
-            reads = [(head, word) for head in places for word in words_in(found) if read_key(head, word) in off]
-            hidden_heads = frozenset((layer, head) for layer, head in places if head_key((layer, head)) in off)
-            hidden_reads = frozenset((layer, head, i) for (layer, head), word in reads for i in word)
-            logits = predict_without(model, ids, Ablation(hidden, hidden_heads, hidden_reads), e.edits)
-    return keep_only(logits, e.possible)
+        return keep_only(predict_without(model, ids, ablation, e.edits, e.loaded.concepts), e.possible)
 
 
 def draw_flow(s: Any) -> dict[str, Any]:

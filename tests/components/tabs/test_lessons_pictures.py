@@ -100,9 +100,9 @@ def test_vectors_grow_as_the_lesson_on_initialisation_says(n_layer):
 
 
 def test_rms_norm_divides_the_mean_too_even_in_the_first_layer(page):
-    effect = norm_effect(get_model(LLAMA_MODEL).model, checked_ids(get_model(LLAMA_MODEL), EXAMPLE), 0)
-    assert effect.mean_after == pytest.approx(effect.mean_before / effect.rms_before, rel=0.01)
-    assert abs(effect.mean_after) > abs(effect.mean_before)
+    before, after = norm_effect(get_model(LLAMA_MODEL).model, checked_ids(get_model(LLAMA_MODEL), EXAMPLE), 0)
+    assert after.mean == pytest.approx(before.mean / before.rms, rel=0.01)
+    assert abs(after.mean) > abs(before.mean)
     assert (
         "becomes −0.05. Both bring the root mean square to 1.00"
         in drawn(page, "rms_norm", shared_layer=0)["chart"]["text"]

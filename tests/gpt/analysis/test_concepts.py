@@ -12,7 +12,8 @@ from torch.testing import assert_close
 from benchmarks.concepts import measure
 from components.concepts import LIMIT
 from gpt import Edits, Trace, get_model
-from gpt.analysis.concept_graph import Removed, _Linear, concept_graph, logits_without
+from gpt.analysis.causes import Ablation, predict_without
+from gpt.analysis.concept_graph import _Linear, concept_graph
 from gpt.analysis.concepts import Concepts, NamedConcept, trace_activity
 from gpt.edits import Hook, Patch, Steering
 from gpt.models.loading import CONCEPTS, NAMES, load_concepts, save_concepts
@@ -182,15 +183,15 @@ def test_what_is_switched_off_in_the_graph_is_missing_in_the_pass():
     loaded.model(torch.tensor([ids]), trace=stream)
     x = stream.layers[1].resid_post[0, -1]
     feature = int(x.argmax())
-    found = logits_without(loaded.model, concepts, ids, Removed(nodes=frozenset({(1, feature, 2)})))
+    found = predict_without(loaded.model, ids, Ablation(features=frozenset({(1, feature, 2)})), concepts=concepts)
     changed = x.clone()
     changed[feature] = 0
     expected = loaded.model.logits(loaded.model.ln_f(changed))
     assert torch.allclose(found, expected, atol=1e-4)
-    without_word = logits_without(loaded.model, concepts, ids, Removed(words=frozenset({1})))
+    without_word = predict_without(loaded.model, ids, Ablation(frozenset({1})))
     assert torch.allclose(without_word, loaded.model(torch.tensor([[97, 99]]))[0, -1], atol=1e-4)
     alone = concepts.dictionaries[1]
-    without_error = logits_without(loaded.model, concepts, ids, Removed(error=True))
+    without_error = predict_without(loaded.model, ids, Ablation(error=True), concepts=concepts)
     kept = loaded.model.ln_f(alone.reconstruction(alone.activity(x)))
     assert torch.allclose(without_error, loaded.model.logits(kept), atol=1e-4)
 

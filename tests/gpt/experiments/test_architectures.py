@@ -37,28 +37,25 @@ def test_the_norm_without_its_weights_is_that_of_the_model(model: GPT) -> None:
     torch.nn.init.ones_(norm.weight)
     if norm.bias is not None:
         torch.nn.init.zeros_(norm.bias)
-    effect = norm_effect(model, IDS, 1)
     before = trace_text(model, IDS).layers[1].resid_pre[0, -1]
-    for row, mean, rms in (
-        (before, effect.mean_before, effect.rms_before),
-        (norm(before), effect.mean_after, effect.rms_after),
-    ):
-        assert row.mean().item() == pytest.approx(mean, abs=1e-5)
-        assert row.square().mean().sqrt().item() == pytest.approx(rms, abs=1e-5)
-    assert effect.rms_after == pytest.approx(1, abs=1e-4)
-    assert (abs(effect.mean_after) < 1e-6) == (model.config.norm == "layer")
+    found = norm_effect(model, IDS, 1)
+    for row, moments in zip((before, norm(before)), found, strict=True):
+        assert row.mean().item() == pytest.approx(moments.mean, abs=1e-5)
+        assert row.square().mean().sqrt().item() == pytest.approx(moments.rms, abs=1e-5)
+    assert found[1].rms == pytest.approx(1, abs=1e-4)
+    assert (abs(found[1].mean) < 1e-6) == (model.config.norm == "layer")
 
 
 def test_biases_set_to_zero_change_the_loss_and_stay_in_the_model() -> None:
     model = random_model(GPT2)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    effect = bias_effect(model, IDS)
-    assert effect.loss == pytest.approx(model.loss(torch.tensor([IDS[:-1]]), torch.tensor([IDS[1:]])).item(), abs=1e-5)
+    n_biases, loss, loss_without = bias_effect(model, IDS)
+    assert loss == pytest.approx(model.loss(torch.tensor([IDS[:-1]]), torch.tensor([IDS[1:]])).item(), abs=1e-5)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     for name, value in model.named_parameters():
         if name.endswith("bias"):
             torch.nn.init.zeros_(value)
     without = model.loss(torch.tensor([IDS[:-1]]), torch.tensor([IDS[1:]])).item()
-    assert effect.loss_without == pytest.approx(without, abs=1e-5)
-    assert effect.n_biases == sum(p.numel() for name, p in model.named_parameters() if name.endswith("bias"))
-    assert bias_effect(random_model(LLAMA), IDS).n_biases == 0
+    assert loss_without == pytest.approx(without, abs=1e-5)
+    assert n_biases == sum(p.numel() for name, p in model.named_parameters() if name.endswith("bias"))
+    assert bias_effect(random_model(LLAMA), IDS)[0] == 0

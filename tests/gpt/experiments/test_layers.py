@@ -44,21 +44,21 @@ TEXT = [5, 1, 60, 8, 8, 30, 2]
 
 
 def test_two_passes_differ_in_training_mode_and_are_the_models_own_in_evaluation_mode(model: GPT) -> None:
-    effect, state = dropout_effect(model, TEXT, p=0.5), torch.get_rng_state()
+    (training, evaluation, _), state = dropout_effect(model, TEXT, p=0.5), torch.get_rng_state()
     logits = model(torch.tensor([TEXT]))[0, -1]
-    for row in effect.evaluation:
+    for row in evaluation:
         assert_close(row, logits, atol=1e-5, rtol=0)
-    assert torch.equal(*effect.evaluation)
-    assert (effect.training[0] - effect.training[1]).abs().max() > 1e-3
-    assert torch.equal(dropout_effect(model, TEXT, p=0.5).training, effect.training)
-    assert not torch.equal(dropout_effect(model, TEXT, p=0.5, seed=1).training, effect.training)
+    assert torch.equal(*evaluation)
+    assert (training[0] - training[1]).abs().max() > 1e-3
+    assert torch.equal(dropout_effect(model, TEXT, p=0.5)[0], training)
+    assert not torch.equal(dropout_effect(model, TEXT, p=0.5, seed=1)[0], training)
     assert torch.equal(torch.get_rng_state(), state)
     assert not model.training
 
 
 def test_what_is_not_dropped_is_divided_by_1_minus_p(model: GPT) -> None:
     p = 0.1
-    effects = [dropout_effect(model, TEXT, p=p, seed=seed).parts for seed in range(4)]
+    effects = [dropout_effect(model, TEXT, p=p, seed=seed)[2] for seed in range(4)]
     for name in effects[0]:
         before, after = map(torch.cat, zip(*(parts[name] for parts in effects), strict=True))
         kept = after != 0
@@ -109,11 +109,11 @@ def test_a_block_is_torchs_layer(placement: Placement) -> None:
 
 def test_the_straight_path_is_free_with_pre_norm_and_narrows_with_post_norm() -> None:
     pre, post = (depth_profile(placement, n_layer=16) for placement in PLACEMENTS)
-    assert pre.straight_gradients == pytest.approx([1.0] * 17, rel=1e-4)
-    assert post.straight_gradients[0] < 0.01
-    assert sorted(post.straight_gradients) == post.straight_gradients
-    assert post.lengths[1:] == pytest.approx([8.0] * 16, rel=1e-3)  # the square root of 64 numbers with variance 1
-    assert pre.lengths[-1] > 2 * pre.lengths[0]
+    assert pre["straight_gradients"] == pytest.approx([1.0] * 17, rel=1e-4)
+    assert post["straight_gradients"][0] < 0.01
+    assert sorted(post["straight_gradients"]) == post["straight_gradients"]
+    assert post["lengths"][1:] == pytest.approx([8.0] * 16, rel=1e-3)  # the square root of 64 numbers with variance 1
+    assert pre["lengths"][-1] > 2 * pre["lengths"][0]
 
 
 SMALL = GPTConfig(vocab_size=500, block_size=64, n_layer=12, n_head=4, n_embd=64)

@@ -14,7 +14,7 @@ from components.labels import decimal, percent
 from components.tabs.lessons.figure import Drawn, Open, checked_ids, computed, words
 from gpt import DEFAULT_MODEL, GPT, GPTConfig, get_model, load_model
 from gpt.analysis.tracing import trace_text
-from gpt.experiments.architectures import BiasEffect, NormEffect, bias_effect, norm_effect, shift_effect, token_seconds
+from gpt.experiments.architectures import Moments, bias_effect, norm_effect, shift_effect, token_seconds
 from gpt.experiments.shapes import cache_numbers, flops_per_token, parameter_parts
 from gpt.models.memory import format_bytes
 from gpt.models.sources import LLAMA_MODEL
@@ -48,7 +48,7 @@ def groups(gpt2: np.ndarray, llama: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @computed
-def norm_effects(s: Any) -> dict[str, NormEffect]:
+def norm_effects(s: Any) -> dict[str, tuple[Moments, Moments]]:
     return of_both(s, lambda model, ids: norm_effect(model, ids, s[Open].shared_layer))
 
 
@@ -56,13 +56,14 @@ def rms_norm(s: Any) -> Drawn:
     """Compare the mean and root mean square of the last token's vector before and after a layer's first norm."""
     gpt2, llama = s[norm_effects].values()
     names = [words("llama.mean_after"), words("llama.rms_after")]
-    bars = groups(*(np.array([effect.mean_after, effect.rms_after]) for effect in (gpt2, llama)))
-    means = {"mean": decimal(llama.mean_before, 2), "after": decimal(llama.mean_after, 2)}
-    text = words("rms_norm", layer=s[Open].shared_layer, rms=decimal(llama.rms_after, 2), **means)
+    bars = groups(*(np.array(after) for _, after in (gpt2, llama)))
+    before, after = llama
+    means = {"mean": decimal(before.mean, 2), "after": decimal(after.mean, 2)}
+    text = words("rms_norm", layer=s[Open].shared_layer, rms=decimal(after.rms, 2), **means)
     one, other = s[configs].values()
     content = table(
-        ("mean_change", *(f"{decimal(e.mean_before, 2)} → {decimal(e.mean_after, 2)}" for e in (gpt2, llama))),
-        ("rms_change", *(f"{decimal(e.rms_before, 2)} → {decimal(e.rms_after, 2)}" for e in (gpt2, llama))),
+        ("mean_change", *(" → ".join(decimal(each.mean, 2) for each in effect) for effect in (gpt2, llama))),
+        ("rms_change", *(" → ".join(decimal(each.rms, 2) for each in effect) for effect in (gpt2, llama))),
         ("norm.learned", f"2 × {one.n_embd}", other.n_embd),
         ("norm.all", *(f"{parameter_parts(config)['norms']:,}" for config in (one, other))),
     )
@@ -138,7 +139,7 @@ def grouped_queries(s: Any) -> Drawn:
 
 
 @computed
-def bias_effects(s: Any) -> list[BiasEffect]:
+def bias_effects(s: Any) -> list[tuple[int, float, float]]:
     encoded = (checked_ids(get_model(name), s[Open].text, least=2) for name in NAMES.values())
     return [bias_effect(exact(name), ids) for name, ids in zip(NAMES.values(), encoded, strict=True)]
 
@@ -151,22 +152,22 @@ def seconds(s: Any) -> list[float]:
 
 def no_biases(s: Any) -> Drawn:
     """Compare the loss with and without each model's biases, and list both models' sizes, costs and losses."""
-    gpt2, llama = s[bias_effects]
+    (n_gpt2, *gpt2), (n_llama, *llama) = s[bias_effects]  # numbers of biases, losses with and without them
     figure = grouped_bars(
         [words("llama.loss"), words("llama.loss_without")],
-        groups(np.array([gpt2.loss, gpt2.loss_without]), np.array([llama.loss, llama.loss_without])),
+        groups(np.array(gpt2), np.array(llama)),
         y_title=words("nats"),
     )
     one, other = s[configs].values()
     content = table(
-        ("biases", f"{gpt2.n_biases:,}", f"{llama.n_biases:,}"),
+        ("biases", f"{n_gpt2:,}", f"{n_llama:,}"),
         ("parameters", *(f"{sum(parameter_parts(config).values()):,}" for config in (one, other))),
         ("operations", *(f"{flops_per_token(config, MAX_CACHED - 1).total / 1e6:.1f}" for config in (one, other))),
         ("heads.token", format_bytes(cache_bytes(one)), format_bytes(cache_bytes(other))),
         ("milliseconds", *(f"{1000 * each:.2f}" for each in s[seconds])),
-        ("loss.text", f"{gpt2.loss:.2f}", f"{llama.loss:.2f}"),
+        ("loss.text", f"{gpt2[0]:.2f}", f"{llama[0]:.2f}"),
     )
-    text = words("no_biases", loss=f"{gpt2.loss:.2f}", without=f"{gpt2.loss_without:.2f}", n=f"{gpt2.n_biases:,}")
+    text = words("no_biases", loss=f"{gpt2[0]:.2f}", without=f"{gpt2[1]:.2f}", n=f"{n_gpt2:,}")
     return Drawn(chart=(figure, text), table=content)
 
 

@@ -22,7 +22,7 @@ from components.text_views import attention_map
 from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate, get_model, trace_text
 from gpt.analysis.concepts import trace_activity
-from gpt.experiments.layers import DropoutEffect, dropout_effect
+from gpt.experiments.layers import dropout_effect
 from gpt.experiments.masks import MaskEffect, padding_effect
 from gpt.experiments.minimal import MeanOfThePast
 from gpt.models.sources import POEMS_MODEL
@@ -146,14 +146,14 @@ def model(s: Any) -> Drawn:
 
 
 @computed
-def dropped(s: Any) -> DropoutEffect:
+def dropped(s: Any) -> tuple[torch.Tensor, torch.Tensor, dict[str, tuple[torch.Tensor, torch.Tensor]]]:
     return dropout_effect(s[Open].loaded.model, text_ids(s), p=s[Open].share, seed=s[Open].seed)
 
 
 def dropout(s: Any) -> Drawn:
     """Compare the predictions of two passes in each mode, and list what the first training pass drops in each part."""
-    effect, tokenizer = s[dropped], s[Open].loaded.tokenizer
-    modes = {"training": effect.training, "evaluation": effect.evaluation}
+    (training, evaluation, parts), tokenizer = s[dropped], s[Open].loaded.tokenizer
+    modes = {"training": training, "evaluation": evaluation}
     shares = {(mode, n): at_one(row) for mode, rows in modes.items() for n, row in enumerate(rows, 1)}
     first = shares["evaluation", 1]
     top = first.topk(min(5, len(first))).indices  # (5,)
@@ -163,7 +163,7 @@ def dropout(s: Any) -> Drawn:
     one, two, three, four = (percent(float(values[0])) for values in passes.values())
     text = words("dropout", token=quoted(tokenizer, int(top[0])), one=one, two=two, three=three, four=four)
     head = [words(f"dropout.{column}") for column in ("part", "zeros", "before", "after")]
-    rows = [head, *(dropped_row(part, *values) for part, values in effect.parts.items())]
+    rows = [head, *(dropped_row(part, *values) for part, values in parts.items())]
     return Drawn(words("dropout.scale", scale=f"{1 / (1 - s[Open].share):.3g}"), chart=(chart, text), table=rows)
 
 
@@ -193,14 +193,14 @@ def padded(s: Any) -> tuple[torch.Tensor, MaskEffect]:
 
 
 def small(s: Any) -> Drawing:
-    logits, effect = s[padded]
+    logits, (with_mask, without_mask) = s[padded]
     chart = grouped_bars(
         [str(place) for place in range(IDS[1])],
-        {words("masked"): effect.with_mask.cpu().numpy(), words("unmasked"): effect.without_mask.cpu().numpy()},
+        {words("masked"): with_mask.cpu().numpy(), words("unmasked"): without_mask.cpu().numpy()},
         x_title=words("place"),
         y_title=words("moved"),
     )
-    moved = {"masked": power(effect.with_mask.max().item()), "unmasked": f"{effect.without_mask.max().item():.2g}"}
+    moved = {"masked": power(with_mask.max().item()), "unmasked": f"{without_mask.max().item():.2g}"}
     return chart, words("small", ids=list(IDS), logits=list(logits.shape), n=s[Open].padding, **moved)
 
 
