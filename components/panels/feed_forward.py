@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from components.i18n import t
 from components.kit import Panel, column, columns, layer_select, no_text, picture, position_slider, row, says
 from components.labels import ACTIVATIONS, decimal, percent, quoted
 from components.parts import Part
-from components.state.text import Text
 from components.widgets.chart import Drawing
 from gpt import trace_text
 
@@ -24,62 +23,41 @@ When = Literal["before", "after"]
 panel = Panel("ff")
 
 
-class Hidden(NamedTuple):
-    """A token's hidden values in a layer, before and after the activation function, (n_ff,) each."""
-
-    text: Text
-    layer: int
-    position: int
-    before: np.ndarray
-    after: np.ndarray
-
-    @property
-    def activation(self) -> str:
-        return ACTIVATIONS[self.text.config.activation]
-
-    def key(self, name: str) -> str:
-        """Return a sentence's catalogue key; gated feed-forward networks have separate sentences."""
-        return f"ff.{name}.gated" if self.text.config.gated else f"ff.{name}"
-
-
 @panel.computed
-def hidden(s: Any) -> Hidden:
+def hidden(s: Any) -> dict[str, np.ndarray]:
+    """Return the selected token's hidden values in a layer, (n_ff,) each."""
     text, layer, position = s.text_read(), s.selection.layer, s.position
     here = trace_text(text.loaded.model, text.ids[: position + 1]).layers[layer]
-    before, after = (values[0, -1].float().cpu().numpy() for values in (here.mlp_pre, here.mlp_post))
-    return Hidden(text, layer, position, before, after)
+    both = {"before": here.mlp_pre, "after": here.mlp_post}
+    return {when: values[0, -1].float().cpu().numpy() for when, values in both.items()}
+
+
+def of_model(s: Any, name: str, **values: object) -> str:
+    """Return a sentence that may name the activation. Gated feed-forward networks have their own."""
+    key = f"ff.{name}.gated" if s.text.config.gated else f"ff.{name}"
+    return t(key, activation=ACTIVATIONS[s.text.config.activation], **values)
 
 
 def answer(s: Any) -> str:
-    shown = s[hidden]
-    strongest = int(shown.after.argmax())
-    return t(
-        shown.key("says"),
-        layer=shown.layer,
-        token=quoted(shown.text.tokenizer, shown.text.ids[shown.position]),
-        width=f"{shown.text.config.n_embd:,}",
-        hidden=f"{len(shown.after):,}",
-        activation=shown.activation,
-        active=percent((shown.after > 0).mean()),
-        neuron=strongest,
-        value=decimal(shown.after[strongest]),
-    )
+    after = s[hidden]["after"]
+    token, width = quoted(s.text.tokenizer, s.text.ids[s.position]), f"{s.text.config.n_embd:,}"
+    neuron = int(after.argmax())
+    numbers = {"width": width, "hidden": f"{len(after):,}", "active": percent((after > 0).mean())}
+    strongest = {"neuron": neuron, "value": decimal(after[neuron])}
+    return of_model(s, "says", layer=s.selection.layer, token=token, **numbers, **strongest)
 
 
 def widths(s: Any) -> Drawing:
     """Draw the vector length at each stage as a bar, labelled with the shape across all tokens."""
-    shown = s[hidden]
-    width, n_ff = shown.text.config.n_embd, len(shown.after)
-    gate = {"ff.gate": n_ff} if shown.text.config.gated else {}
-    sizes = {"ff.in": width, **gate, "ff.pre": n_ff, shown.key("post"): n_ff, "ff.out": width}
-    names = [t(key, activation=shown.activation) for key in sizes]
-    shapes = [f"[{shown.position + 1}, {size}]" for size in sizes.values()]
-    return size_bars(names, np.array(list(sizes.values())), shapes), t(shown.key("shapes"))
+    width, n_ff = s.text_read().config.n_embd, len(s[hidden]["after"])
+    gate = {t("ff.gate"): n_ff} if s.text.config.gated else {}
+    sizes = {t("ff.in"): width, **gate, t("ff.pre"): n_ff, of_model(s, "post"): n_ff, t("ff.out"): width}
+    shapes = [f"[{s.position + 1}, {size}]" for size in sizes.values()]
+    return size_bars([*sizes], np.array([*sizes.values()]), shapes), of_model(s, "shapes")
 
 
 def values(side: When, s: Any) -> Drawing:
-    shown = s[hidden]
-    found = getattr(shown, side)
+    found = s[hidden][side]
     shares = {"negative": percent((found < 0).mean()), "quiet": percent((np.abs(found) < NEAR_ZERO).mean())}
     ends = {"low": decimal(found.min()), "high": decimal(found.max())}
     return cells(found), t(f"ff.{side}.says", hidden=f"{len(found):,}", **shares, **ends)
@@ -96,7 +74,8 @@ def cells(values: np.ndarray) -> Figure:
 
 def of_side(side: When) -> Part:
     def title(s: Any) -> str:
-        return t(s[hidden].key(side), activation=s[hidden].activation)
+        s.text_read()
+        return of_model(s, side)
 
     return column(says(f"ff-name-{side}", title, kind="question"), picture(f"ff-{side}", partial(values, side)))
 

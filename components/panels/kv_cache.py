@@ -93,14 +93,8 @@ def saved(s: Any) -> str:
     text = s.text_read()
     config, length = text.config, text.config.block_size
     cached, plain = (next_token_multiplications(config, length, cached=cached) for cached in (True, False))
-    return t(
-        "kernels.says",
-        length=length,
-        cached=short(cached),
-        plain=short(plain),
-        ratio=f"{plain / cached:,.0f}",
-        bytes=cache_size(text, 1),
-    )
+    work = {"cached": short(cached), "plain": short(plain), "ratio": f"{plain / cached:,.0f}"}
+    return t("kernels.says", length=length, bytes=cache_size(text, 1), **work)
 
 
 def short(n: int) -> str:

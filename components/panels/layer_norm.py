@@ -69,35 +69,24 @@ def rows(s: Any) -> Rows:
     return Rows(layers.normalise(inputs, **factors, eps=eps, kind=s.text.config.norm), names)
 
 
-def statistics(found: Rows) -> dict[str, list[list[str]]]:
-    """Return each row's mean, biased variance (divided by n) and unbiased variance (divided by n - 1) at each stage."""
-    parts = {stage: part.cpu() for stage, part in found.numbers.items()}
-    columns = {
-        stage: (part.mean(dim=1), part.var(dim=1, unbiased=False), part.var(dim=1)) for stage, part in parts.items()
-    }
-    return {
-        stage: [[decimal(x, 4) for x in row] for row in torch.stack(each, 1).tolist()]
-        for stage, each in columns.items()
-    }
+def statistics(part: torch.Tensor) -> list[list[str]]:
+    """Return each row's mean, biased variance (divided by n) and unbiased variance (divided by n - 1)."""
+    found = torch.stack([part.mean(dim=1), part.var(dim=1, unbiased=False), part.var(dim=1)], dim=1)
+    return [[decimal(x, 4) for x in row] for row in found.tolist()]
 
 
 def answer(s: Any) -> str:
-    shown = s.cached(rows)
-    values = {}
-    for prefix, found in zip(("", "new_", "last_"), statistics(shown).values(), strict=True):
-        values[f"{prefix}mean"], values[f"{prefix}variance"], _ = found[-1]
+    shown, values = s.cached(rows), {}
+    for prefix, part in zip(("", "new_", "last_"), shown.numbers.values(), strict=True):
+        values[f"{prefix}mean"], values[f"{prefix}variance"], _ = statistics(part)[-1]
     return t("norm.says", row=shown.names[-1], **values)
 
 
 def table_rows(s: Any) -> dict[str, Any]:
     shown = s.cached(rows)
-    found = statistics(shown)
     head = [t(f"norm.table.{column}") for column in ("stage", "mean", "variance", "unbiased")]
-    lines = [
-        [f"{name}, {t(f'norm.stage.{stage}')}", *found[stage][n]]
-        for n, name in enumerate(shown.names)
-        for stage in shown.numbers
-    ]
+    found = {t(f"norm.stage.{stage}"): statistics(part) for stage, part in shown.numbers.items()}
+    lines = [[f"{name}, {stage}", *of[n]] for n, name in enumerate(shown.names) for stage, of in found.items()]
     return {"rows": [head, *lines]}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,12 +38,6 @@ class Chosen:
     notice: ValueError | None = None
 
 
-class Leak(NamedTuple):
-    position: int
-    other: int
-    effect: MaskEffect
-
-
 def beginning(text: Text) -> tuple[int, ...]:
     return text.ids[: min(text.n_read, MAX_TOKENS)]
 
@@ -66,11 +60,12 @@ def replaced_position(s: Any) -> int:
 
 
 @panel.computed
-def leak(s: Any) -> Leak:
+def leak(s: Any) -> tuple[int, MaskEffect]:
+    """Return the token that replaces the one at the position, and the effect on the predictions before it."""
     check_length(s)
     model, ids, position = s.text.loaded.model, list(beginning(s.text)), replaced_position(s)
     other = runner_up(model, ids, position)
-    return Leak(position, other, future_leak(model, ids, position, other))
+    return other, future_leak(model, ids, position, other)
 
 
 @panel.computed
@@ -88,32 +83,22 @@ def runner_up(model: GPT, ids: Sequence[int], position: int) -> int:
 
 
 def answer(s: Any) -> str:
-    found = s[leak]
-    return t(
-        "masks.says",
-        old=quoted(s.text.tokenizer, s.text.ids[found.position]),
-        new=quoted(s.text.tokenizer, found.other),
-        position=found.position,
-        most=share(found.effect[1][: found.position]),
-    )
+    (other, effect), position = s[leak], replaced_position(s)
+    tokens = {"old": quoted(s.text.tokenizer, s.text.ids[position]), "new": quoted(s.text.tokenizer, other)}
+    return t("masks.says", position=position, most=share(effect[1][:position]), **tokens)
 
 
 def causal(s: Any) -> Drawing:
-    found = s[leak]
-    figure = moves(s, found.effect, (t("masks.exchanged"), found.position))
-    kept, leaked = (share(side[: found.position]) for side in found.effect)
+    (_, effect), position = s[leak], replaced_position(s)
+    kept, leaked = (share(side[:position]) for side in effect)
+    figure = moves(s, effect, (t("masks.exchanged"), position))
     return figure, t("masks.causal.picture", kept=kept, leaked=leaked)
 
 
 def padding(s: Any) -> Drawing:
     effect, side = s[padded], s[Chosen].side
-    says = t(
-        "masks.padding.picture",
-        n=s[Chosen].padding_length,
-        side=t(f"masks.side.{side}"),
-        kept=share(effect[0]),
-        moved=share(effect[1]),
-    )
+    shares = {"kept": share(effect[0]), "moved": share(effect[1])}
+    says = t("masks.padding.picture", n=s[Chosen].padding_length, side=t(f"masks.side.{side}"), **shares)
     return moves(s, effect), says + (t("masks.padding.right") if side == "right" else "")
 
 

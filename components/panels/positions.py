@@ -82,16 +82,9 @@ def rotations(s: Any) -> Drawing:
     pairs = torch.atan2(sin, cos)[:, list(PAIRS)].numpy()  # (3, pairs)
     hands = [(t("positions.pair", n=pair), float(pairs[0, i]), float(pairs[1, i])) for i, pair in enumerate(PAIRS)]
     degrees = np.degrees(pairs[2])
-    says = t(
-        "positions.circles",
-        size=HEAD_SIZE,
-        position=position,
-        key_position=key,
-        last=PAIRS[-1],
-        slower=f"{degrees[0] / degrees[-1]:,.0f}",
-        angles=listed(f"{angle:.3g}°" for angle in degrees),
-    )
-    return circles(hands), says
+    speeds = {"angles": listed(f"{each:.3g}°" for each in degrees), "slower": f"{degrees[0] / degrees[-1]:,.0f}"}
+    places = {"position": position, "key_position": key}
+    return circles(hands), t("positions.circles", size=HEAD_SIZE, last=PAIRS[-1], **places, **speeds)
 
 
 def train(s: Any) -> Iterator[tuple[int, dict[Position, list[float]]]]:

@@ -14,7 +14,7 @@ from components.errors import PageError
 from components.figures.bars import size_bars
 from components.i18n import t
 from components.labels import percent
-from components.widgets.chart import chart_data
+from components.widgets.chart import Drawing
 from gpt import GPTConfig
 from gpt.errors import GPTError
 from gpt.experiments.shapes import NUMBER_BYTES, Part, cache_numbers, count_parameters, parameter_parts, weight_shapes
@@ -43,7 +43,6 @@ RANGES = {
     "n_ff": Range(0, 16384, 8, least=0),
     "n_kv_head": Range(0, 64, 1, least=0),
 }
-LABELS = {name: f"shapes.{name}" for name in RANGES}
 MAX_DROPOUT = 0.99
 MOST = 10**8  # of anything that is counted; with more, sizes in bytes may not fit into 64 bits
 SWITCHES = ("tie_weights", "bias", "qkv_bias", "rotary", "rms", "gated", "skeleton")
@@ -72,7 +71,7 @@ def check_value(name: str, value: object) -> float | bool:
         return number
     least = RANGES[name].least
     if not least <= number <= MOST or number != int(number):
-        raise PageError("shapes.error.number", name=PageError(LABELS[name]), low=least, high=f"{MOST:,}")
+        raise PageError("shapes.error.number", name=PageError(f"shapes.{name}"), low=least, high=f"{MOST:,}")
     return int(number)
 
 
@@ -151,7 +150,7 @@ def weight_rows(config: GPTConfig, skeleton: bool) -> list[list[str]]:
     return rows
 
 
-def parameter_bars(config: GPTConfig, skeleton: bool) -> dict[str, Any]:
+def parameter_bars(config: GPTConfig, skeleton: bool) -> Drawing:
     """Draw each part's parameters as bars; shared or replaced parts are outlined."""
     counts = parameter_parts(config, skeleton=skeleton)
     whole = parameter_parts(config) | {"head": config.vocab_size * config.n_embd}
@@ -170,13 +169,11 @@ def parameter_bars(config: GPTConfig, skeleton: bool) -> dict[str, Any]:
     filled, segments = (np.array([numbers[part] for part in PARTS]) for numbers in (counts, blocks))
     figure = size_bars(names, filled, labels, ghosts=ghosts, blocks=segments)
     own = total if counts["head"] else total + whole["head"]
-    largest = max(counts, key=counts.__getitem__)
-    text = t(
-        "shapes.parts.says",
-        part=t(f"shapes.part.{largest}"),
-        share=percent(counts[largest] / total),
-        untied=f"{own:,}",
-        tied=f"{own - whole['head']:,}",
-        shape=f"[{config.vocab_size}, {config.n_embd}]",
-    )
-    return chart_data(figure, text)
+    tying = {
+        "untied": f"{own:,}",
+        "tied": f"{own - whole['head']:,}",
+        "shape": f"[{config.vocab_size}, {config.n_embd}]",
+    }
+    part = max(counts, key=counts.__getitem__)
+    largest = {"part": t(f"shapes.part.{part}"), "share": percent(counts[part] / total)}
+    return figure, t("shapes.parts.says", **largest, **tying)

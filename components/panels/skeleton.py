@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -23,15 +22,6 @@ MAX_BARS = 5
 panel = Panel("skeleton")
 
 
-class BothModels(NamedTuple):
-    """whole_moved, bare_moved: total variation distance of the last prediction with another first token, 0 to 1."""
-
-    whole: dict[str, tuple[int, ...]]
-    bare: dict[str, tuple[int, ...]]
-    whole_moved: float
-    bare_moved: float
-
-
 @panel.computed
 @torch.inference_mode()
 def logits(s: Any) -> list[torch.Tensor]:
@@ -49,19 +39,16 @@ def logits(s: Any) -> list[torch.Tensor]:
 
 
 @panel.computed
-def small_pair(s: Any) -> BothModels:
-    return measured_pair()
-
-
-@lru_cache(maxsize=1)
 @torch.inference_mode()
-def measured_pair() -> BothModels:
-    """Measure the small model and its skeleton, which are the same for all visitors."""
-    whole = GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
-    bare = skeleton(SMALL, generator=torch.Generator().manual_seed(0)).eval()
+def small_pair(s: Any) -> tuple[list[dict[str, tuple[int, ...]]], list[float]]:
+    """Measure the small model and its skeleton, which are the same for all visitors.
+
+    Returns the shapes in both, and how much each one's last prediction changes with the first token, from 0 to 1.
+    """
+    pair = [make(SMALL, generator=torch.Generator().manual_seed(0)).eval() for make in (GPT, skeleton)]
     texts = torch.tensor([TEXT, (1, *TEXT[1:])])  # (2, T)
-    changes = [total_variation(*logits[:, -1]).item() for logits in (whole(texts), bare(texts))]
-    return BothModels(module_shapes(whole, TEXT), module_shapes(bare, TEXT), *changes)
+    changes = [total_variation(*model(texts)[:, -1]).item() for model in pair]
+    return [module_shapes(model, TEXT) for model in pair], changes
 
 
 def probabilities(s: Any) -> list[torch.Tensor]:
@@ -95,16 +82,16 @@ def bars(s: Any) -> dict[str, Any]:
 
 
 def stages(s: Any) -> dict[str, Any]:
-    pair = s[small_pair]
+    (whole, bare), _ = s[small_pair]
     heads = [t(f"skeleton.{key}") for key in ("stage", "whole", "skeleton")]
-    bare = {name: str(list(shape)) for name, shape in pair.bare.items()}
-    return {"rows": [heads, *([name, str(list(shape)), bare.get(name, "–")] for name, shape in pair.whole.items())]}
+    rows = ([name, str(list(shape)), str(list(bare[name])) if name in bare else "–"] for name, shape in whole.items())
+    return {"rows": [heads, *rows]}
 
 
 def shapes(s: Any) -> str:
-    pair = s[small_pair]
-    moved = {"bare": percent(pair.bare_moved), "full": percent(pair.whole_moved)}
-    return t("skeleton.shapes.says", last=str(list(pair.whole["lm_head"])), n=len(TEXT), **moved)
+    (whole, _), changes = s[small_pair]
+    moved = dict(zip(("full", "bare"), map(percent, changes), strict=True))
+    return t("skeleton.shapes.says", last=str(list(whole["lm_head"])), n=len(TEXT), **moved)
 
 
 SECTION = panel.section(

@@ -52,24 +52,19 @@ def own_tokenizer() -> Tokenizer:
 
 def type_word(session: Session, typed: object) -> None:
     """Set the word, or report an invalid one and keep the previous word."""
-    try:
-        word = checked_word(typed, own_tokenizer())
-    except ValueError as problem:
-        session.change(Typed, problem=problem)
-    else:
-        session.change(Typed, word=word, problem=None)
-
-
-def checked_word(typed: object, tokenizer: Tokenizer) -> str:
-    """Return the checked word. Raises ValueError if it is empty, too long, or more than one word."""
     word = typed if isinstance(typed, str) else ""
+    problem = problem_of(word)
+    session.change(Typed, problem=problem, **({} if problem else {"word": word}))
+
+
+def problem_of(word: str) -> PageError | None:
     if not word:
-        raise PageError("bpe.error.none")
+        return PageError("bpe.error.none")
     if (n := len(word.encode("utf-8", "replace"))) > MAX_WORD_BYTES:
-        raise PageError("bpe.error.long", word=quoted_word(word), n=n, limit=MAX_WORD_BYTES)
-    if (n := len(split_words(tokenizer, word))) > 1:
-        raise PageError("bpe.error.several", word=quoted_word(word), n=n)
-    return word
+        return PageError("bpe.error.long", word=quoted_word(word), n=n, limit=MAX_WORD_BYTES)
+    if (n := len(split_words(own_tokenizer(), word))) > 1:
+        return PageError("bpe.error.several", word=quoted_word(word), n=n)
+    return None
 
 
 def merge_summary(steps: list[MergeStep], word: str) -> str:

@@ -44,17 +44,9 @@ def answer(s: Any) -> str:
     tied, untied = (count_parameters(replace(config, tie_weights=tied)) for tied in (True, False))
     sides = [(t("tying.state.tied"), f"{tied:,}"), (t("tying.state.untied"), f"{untied:,}")]
     (state, now), (other_state, other) = sides if config.tie_weights else sides[::-1]
-    return t(
-        "tying.says",
-        now=now,
-        state=state,
-        other=other,
-        other_state=other_state,
-        saved=f"{untied - tied:,}",
-        vocabulary=f"{config.vocab_size:,}",
-        width=f"{config.n_embd:,}",
-        share=percent((untied - tied) / untied),
-    )
+    both = {"now": now, "state": state, "other": other, "other_state": other_state}
+    saved = {"saved": f"{untied - tied:,}", "share": percent((untied - tied) / untied)}
+    return t("tying.says", vocabulary=f"{config.vocab_size:,}", width=f"{config.n_embd:,}", **both, **saved)
 
 
 def taught(s: Any) -> str:

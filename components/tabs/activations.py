@@ -82,16 +82,10 @@ def exact(s: Any) -> Drawing:
 def before(s: Any) -> Drawing:
     (shares, of), edges = s[histogram], np.linspace(-SPAN, SPAN, BINS + 1)
     figure = histogram_figure(shares, edges, x_title=t("activations.pre"), y_title=t("activations.count"))
-    return figure, t(
-        "activations.histogram.says",
-        layer=s.selection.layer,
-        n=f"{of['n']:,}",
-        tokens=s.text.n_read,
-        negative=percent(of["negative"]),
-        mean=decimal(of["mean"]),
-        std=f"{of['std']:.2f}",
-        outside=percent(of["outside"]),
-    )
+    of_text = {"layer": s.selection.layer, "n": f"{of['n']:,}", "tokens": s.text.n_read}
+    parts = {name: percent(of[name]) for name in ("negative", "outside")}
+    moments = {"mean": decimal(of["mean"]), "std": f"{of['std']:.2f}"}
+    return figure, t("activations.histogram.says", **of_text, **parts, **moments)
 
 
 def predictions_swapped(s: Any) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ from components.cards.card import Card
 from components.errors import NothingToShow
 from components.figures.maps import grid
 from components.i18n import spoken, t
-from components.parts import Handler, Part
+from components.parts import Part
 from components.state.admission import admitted
 from components.state.adoption import adopt
 from components.state.example import first_prompt
@@ -29,6 +29,7 @@ from gpt.background import Progress, threads_for
 from gpt.course.check import Checker, Verdict, differs
 from gpt.course.learner import BROKEN, open_broken, open_program
 from gpt.course.program import PROGRAM, language_of
+from gpt.course.reference import Reference
 from gpt.course.steps import STEPS, Words
 from gpt.models.registry import add_loaded
 
@@ -79,19 +80,12 @@ def check(course: Path, session: Session) -> Iterator[None]:
     yield from run_steps(session, BuildState, steps)
 
 
-def open_mine(course: Path, session: Session) -> Iterator[None]:
-    yield from open_model(lambda: open_program(MY_GPT, course / PROGRAM, checker().reference), session)
+def open_model(make: Callable[[Reference], LoadedModel], session: Session) -> Iterator[None]:
+    """Open the learner's program or a broken variant of the solution as a model."""
 
-
-def open_example(name: str, session: Session) -> Iterator[None]:
-    """Open a broken variant of the solution as a model. name: a key of `BROKEN`."""
-    yield from open_model(lambda: open_broken(name, checker().reference), session)
-
-
-def open_model(make: Callable[[], LoadedModel], session: Session) -> Iterator[None]:
     def steps(job: Job) -> Generator[None]:
         session.change(BuildState, opening=True)
-        loaded = yield from in_thread(session, BuildState, job, "build.opening", lambda _: make())
+        loaded = yield from in_thread(session, BuildState, job, "build.opening", lambda _: make(checker().reference))
         text = first_prompt(loaded, session.next_prompt)
         with admitted(session, loaded) as waiting:
             yield from waiting
@@ -202,10 +196,13 @@ def window(values: Tensor, wrong: tuple[int, ...] | None) -> tuple[np.ndarray, t
     return np.where(np.isfinite(part), part, np.nan), (starts[0], starts[1])
 
 
-def open_button(name: str, label: str, handler: Handler, needs: Callable[[Any], bool] = lambda s: True) -> Part:
-    return kit.button(
-        name, label, handler, queue="experiment", enabled=lambda s: s[BuildState].job is None and needs(s)
-    )
+def open_button(
+    name: str, label: str, make: Callable[[Reference], LoadedModel], needs: Callable[[Any], bool] = lambda s: True
+) -> Part:
+    def enabled(s: Any) -> bool:
+        return s[BuildState].job is None and needs(s)
+
+    return kit.button(name, label, partial(open_model, make), queue="experiment", enabled=enabled)
 
 
 def cards(folder: Path | None) -> list[Callable[[], Card]]:
@@ -228,7 +225,7 @@ def cards(folder: Path | None) -> list[Callable[[], Card]]:
         kit.says("build-printed", printed, kind="caption"),
         grow=2,
     )
-    start = partial(check, folder)
+    start, mine = partial(check, folder), partial(open_program, MY_GPT, folder / PROGRAM)
     options: dict[str, Any] = {"queue": "experiment", "primary": True, "answer": "build-path"}
     check_card = kit.card(
         "build",
@@ -239,10 +236,10 @@ def cards(folder: Path | None) -> list[Callable[[], Card]]:
         kit.says("build-status", status, kind="status"),
         kit.says("build-notice", lambda s: s[BuildState].notice, kind="notice"),
         kit.columns(kit.column(table("build-path", words_from=1, draw=path), min_width=260), found),
-        kit.row(open_button("build-open", "build.open", partial(open_mine, folder), lambda s: s[BuildState].is_gpt)),
+        kit.row(open_button("build-open", "build.open", mine, lambda s: s[BuildState].is_gpt)),
         kit.caption("build.open.says"),
         commands,
     )
-    broken = [open_button(f"build-{name}", f"build.broken.{name}", partial(open_example, name)) for name in BROKEN]
+    broken = [open_button(f"build-{name}", f"build.broken.{name}", partial(open_broken, name)) for name in BROKEN]
     question, says = kit.question("build.broken.question"), kit.lead("build.broken.says")
     return [check_card, kit.card("build-broken", question, says, kit.row(*broken, classes="gb-small"))]

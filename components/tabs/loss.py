@@ -170,21 +170,12 @@ def headline(s: Any) -> str:
 def explanation(s: Any) -> str:
     shown = shown_text(s)
     result, total, limit = shown.result, shown.result.score, shown.loaded.model.config.block_size
-    sentence = t(
-        "loss.headline",
-        loss=f"{total.loss:.4f}",
-        perplexity=f"{total.perplexity:,.2f}",
-        bits=f"{total.bits_per_byte:.3f}",
-    )
+    losses = {"perplexity": f"{total.perplexity:,.2f}", "bits": f"{total.bits_per_byte:.3f}"}
+    sentence = t("loss.headline", loss=f"{total.loss:.4f}", **losses)
     sentence += t("loss.counted", n=f"{len(result.ids):,}", bytes=f"{total.n_bytes:,}")
-    least = max(1, limit - result.stride)
-    sentence += t(
-        "loss.fits" if result.n_windows == 1 else "loss.windows",
-        limit=f"{limit:,}",
-        n=f"{result.n_windows:,}",
-        stride=f"{result.stride:,}",
-        least=f"{least:,}",
-    )
+    sizes = {"limit": limit, "n": result.n_windows, "stride": result.stride, "least": max(1, limit - result.stride)}
+    windows = "loss.fits" if result.n_windows == 1 else "loss.windows"
+    sentence += t(windows, **{name: f"{size:,}" for name, size in sizes.items()})
     has_surrogates = re.search("[\ud800-\udfff]", shown.text) is not None  # read as U+FFFD
     return sentence + (t("loss.repaired") if has_surrogates else "")
 
@@ -221,16 +212,10 @@ def token(s: Any) -> str:
     if position == 0:
         return t("loss.token.first", token=name)
     loss = result.losses[position - 1]
-    return t(
-        "loss.token",
-        token=name,
-        p=percent(loss.probability),
-        rank=f"{loss.rank:,}",
-        total=f"{shown.loaded.model.config.vocab_size:,}",
-        bits=f"{loss.surprisal:.2f}",
-        nats=f"{loss.nats:.2f}",
-        expected=listed(f"{quoted(tokenizer, i)} {percent(p)}" for i, p in loss.top),
-    )
+    rank = {"rank": f"{loss.rank:,}", "total": f"{shown.loaded.model.config.vocab_size:,}"}
+    surprisal = {"p": percent(loss.probability), "bits": f"{loss.surprisal:.2f}", "nats": f"{loss.nats:.2f}"}
+    expected = listed(f"{quoted(tokenizer, i)} {percent(p)}" for i, p in loss.top)
+    return t("loss.token", token=name, expected=expected, **rank, **surprisal)
 
 
 def examples(language: str) -> Part:

@@ -134,14 +134,8 @@ def control(name: str) -> Part:
 def cost_sentence(config: GPTConfig, skeleton: bool) -> str:
     last = config.block_size - 1
     first, end = (flops_per_token(config, position, skeleton=skeleton) for position in (0, last))
-    return t(
-        "shapes.cost",
-        first=operations(first.total),
-        end=operations(end.total),
-        position=f"{last:,}",
-        matrices=operations(end.matrices),
-        attention=operations(end.attention),
-    )
+    counts = {"first": first.total, "end": end.total, "matrices": end.matrices, "attention": end.attention}
+    return t("shapes.cost", position=f"{last:,}", **{name: operations(n) for name, n in counts.items()})
 
 
 def operations(n: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import torch
 
 from components.state.example import example, opening
 from components.state.session import Session
-from components.tabs.course import MY_GPT, BuildState, cards, check, open_example, open_mine, tab, window, wrong_cell
+from components.tabs.course import MY_GPT, BuildState, cards, check, open_model, tab, window, wrong_cell
 from components.tabs.playground.generation import write_prompt
 from components.text_views import model_choices
 from gpt import get_model, list_models
 from gpt.course.check import with_mistake
+from gpt.course.learner import open_broken, open_program
 from gpt.course.program import PROGRAM, solution
 from gpt.course.steps import STEPS
 from gpt.models.registry import remove_model
@@ -82,7 +84,7 @@ def test_a_broken_gpt_is_opened_and_writes() -> None:
     session = opening(example(get_model())).copy()
     session.settings = replace(session.settings, length=3)
     try:
-        list(open_example("no-residual", session))
+        list(open_model(partial(open_broken, "no-residual"), session))
         assert session.state(BuildState).notice is None
         assert (session.model, session.tab) == ("no-residual", "playground")
         assert ("Without shortcuts · the course's GPT, broken", "no-residual") in model_choices()
@@ -98,6 +100,6 @@ def test_a_broken_gpt_is_opened_and_writes() -> None:
 def test_a_program_that_fails_is_not_opened_and_says_why(tmp_path: Path) -> None:
     (tmp_path / PROGRAM).write_text("1 / 0", encoding="utf-8")
     session = Session(None)
-    list(open_mine(tmp_path, session))
+    list(open_model(partial(open_program, MY_GPT, tmp_path / PROGRAM), session))
     assert shown(session)["build-notice"]["text"] == "your GPT: line 1, ZeroDivisionError: division by zero\n    1 / 0"
     assert MY_GPT not in list_models()

@@ -101,15 +101,9 @@ def training(s: Any) -> Drawn:
         y_title=words("nats"),
         mark=("", step),
     )
-    text = words(
-        "training",
-        step=step,
-        loss=f"{done.losses[step]:.2f}",
-        held_out=f"{done.held_out[step // EVERY]:.2f}",
-        best=int(np.argmin(done.held_out)) * EVERY,
-        chance=f"{math.log(done.n_characters):.2f}",
-        n=done.n_characters,
-    )
+    chance = {"n": done.n_characters, "chance": f"{math.log(done.n_characters):.2f}"}
+    losses = {"loss": f"{done.losses[step]:.2f}", "held_out": f"{done.held_out[step // EVERY]:.2f}"}
+    text = words("training", step=step, best=int(np.argmin(done.held_out)) * EVERY, **chance, **losses)
     return Drawn(words("training.wrote", step=step, text=visible(done.samples[step // EVERY])), chart=(figure, text))
 
 
