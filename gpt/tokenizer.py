@@ -74,7 +74,7 @@ class Vocabulary(ABC):
     @cached_property
     def _name(self) -> Any:
         names = list(self.special_names)
-        return regex.compile(rf"(\L<names>)(?!{MARK})" if names else "((?!))", names=names)
+        return regex.compile(rf"(\L<names>)(?!{MARK})", names=names) if names else regex.compile("((?!))")
 
     def encode_special(self, text: str, *, is_start: bool = True) -> list[int]:
         """Like `encode`, but names of control tokens in the text become control tokens.

@@ -36,7 +36,6 @@ function mount(root, host) {
   const [back, on, film, items, summary] = [".gb-back", ".gb-on", ".gb-film-link", "ol", "summary"].map((name) => find(root, name));
   const contents = find(root, "details", HTMLDetailsElement);
   const search = find(root, "input", HTMLInputElement);
-  const leaving = new AbortController();
   /** @type {Course} */ let shown = {};
   let asked = ""; // the last requested item
   const at = () => keys.indexOf(shown.open ?? "");
@@ -113,15 +112,13 @@ function mount(root, host) {
   back.addEventListener("click", () => go(keys[at() - 1]));
   on.addEventListener("click", () => go(keys[at() + 1]));
   film.addEventListener("click", () => host.send({}, "input"));
-  document.addEventListener(PROGRESS, writeList, { signal: leaving.signal });
-  /** @param {KeyboardEvent} event */
-  const keyed = (event) => {
+  document.addEventListener(PROGRESS, writeList, { signal: host.gone });
+  document.addEventListener("keydown", (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (list !== "lessons" || !step || modified(event) || event.shiftKey || !root.offsetParent || at() < 0) return;
     if (!(event.target instanceof Element && event.target.closest(TYPING))) go(keys[at() + step]);
-  };
-  document.addEventListener("keydown", keyed, { signal: leaving.signal });
-  return { draw, destroy: () => leaving.abort() };
+  }, { signal: host.gone });
+  return { draw };
 }
 
 defineWidget("course", mount);

@@ -16,10 +16,10 @@ import { Store } from "./store.js";
  * @property {boolean} dark  whether the page is dark
  * @property {(payload: object, event?: string) => void} send  raises an event, by default "select"
  * @property {() => void} redraw  draws the same data again, with the next animation frame
+ * @property {AbortSignal} gone  aborts when the widget is removed from the page
  *
  * @typedef {object} Widget
  * @property {(data: Data) => void} draw  shows the data; called again with the same data when width, theme or language change
- * @property {() => void} [destroy]  called when the widget is removed from the page
  * @property {boolean} [always]  whether it is also drawn in a closed tab
  *
  * @typedef {object} Mounted
@@ -28,6 +28,7 @@ import { Store } from "./store.js";
  * @property {Widget} widget
  * @property {string} view
  * @property {number} width  of the last drawing, in px
+ * @property {AbortController} leaving
  */
 
 // Views that a page needs even while it follows another page.
@@ -85,7 +86,7 @@ export async function mount(element, place, call, send) {
   if (!make) throw new Error(`no module defines the widget ${call.widget}`);
   removeOld();
   /** @type {Mounted} */
-  const self = { element, place, widget: { draw() {} }, view: call.view, width: -1 };
+  const self = { element, place, widget: { draw() {} }, view: call.view, width: -1, leaving: new AbortController() };
   /** @type {Host} */ const host = {
     id: call.id,
     options: { ...window.glassbox.options[call.widget], ...call.options },
@@ -94,6 +95,7 @@ export async function mount(element, place, call, send) {
     },
     send: (payload, event = "select") => send(payload, event),
     redraw: () => refresh([self]),
+    gone: self.leaving.signal,
   };
   try {
     self.widget = make(/** @type {HTMLElement} */ (element.firstElementChild), host);
@@ -113,7 +115,7 @@ function removeOld() {
     if (each.element.isConnected) continue;
     mounted.delete(each);
     stale.delete(each);
-    each.widget.destroy?.();
+    each.leaving.abort();
   }
 }
 

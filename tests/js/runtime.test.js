@@ -56,10 +56,10 @@ start(() => {});
 
 const drawn = [];
 const destroyed = [];
-defineWidget("probe", (root, host) => ({
-  draw: (data) => drawn.push([host.id, { ...data }]),
-  destroy: () => destroyed.push(host.id),
-}));
+defineWidget("probe", (root, host) => {
+  host.gone.addEventListener("abort", () => destroyed.push(host.id));
+  return { draw: (data) => drawn.push([host.id, { ...data }]) };
+});
 defineWidget("broken", () => ({ draw: () => { throw new Error("broken"); } }));
 defineWidget("unmountable", () => { throw new Error("unmountable"); });
 

@@ -117,16 +117,11 @@ def shown_pair(s: Any) -> Pair:
     return pair
 
 
-def type_prompt(session: Session, prompt: object) -> None:
-    """Set the prompt. It stays in sync with Write's prompt as long as the two are equal."""
+def type_prompt(name: str, session: Session, prompt: object) -> None:
+    """Set a prompt. It stays in sync with Write's, and the right one with the left, as long as the two are equal."""
     if isinstance(prompt, str):
-        session.change(Compare, prompt=None if prompt == session.next_prompt else prompt)
-
-
-def type_right_prompt(session: Session, prompt: object) -> None:
-    """Set the right column's prompt. It stays in sync with the left prompt as long as the two are equal."""
-    if isinstance(prompt, str):
-        session.change(Compare, right_prompt=None if prompt == prompts(session)[0] else prompt)
+        usual = session.next_prompt if name == "prompt" else prompts(session)[0]
+        session.change(Compare, **{name: None if prompt == usual else prompt})
 
 
 def set_strength(column: Any, session: Session, value: object) -> Iterator[None]:

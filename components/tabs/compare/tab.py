@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -44,13 +45,18 @@ tab.cards(
             kit.caption("compare.says"),
             kit.column(columns.examples(), grow=0, min_width=0, name="compare-examples", show=shows_sides),
             kit.row(
-                kit.text_box(Compare.prompt, "prompt", value=lambda s: prompts(s)[0], on=columns.type_prompt),
+                kit.text_box(
+                    Compare.prompt,
+                    "prompt",
+                    value=lambda s: prompts(s)[0],
+                    on=partial(columns.type_prompt, "prompt"),
+                ),
                 kit.text_box(
                     Compare.right_prompt,
                     "compare.right_prompt",
                     info="compare.right_prompt.info",
                     value=lambda s: prompts(s)[1],
-                    on=columns.type_right_prompt,
+                    on=partial(columns.type_prompt, "right_prompt"),
                     show=shows_sides,
                 ),
                 classes="gb-compare-prompts",

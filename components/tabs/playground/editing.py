@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from itertools import pairwise
 from typing import Any
 
@@ -105,17 +105,9 @@ def switch_branch(session: Session, document: Generation, sent: dict[str, Any]) 
     return Message("status.switched")
 
 
-def undo(session: Session) -> None:
-    _retrace(session, back=True)
-
-
-def redo(session: Session) -> None:
-    _retrace(session, back=False)
-
-
 def retrace(session: Session, sent: dict[str, Any]) -> None:
     """Undo or, if `sent["redo"]` is true, redo."""
-    _retrace(session, back=sent.get("redo") is not True)
+    (redo if sent.get("redo") is True else undo)(session)
 
 
 def _retrace(session: Session, *, back: bool) -> None:
@@ -139,6 +131,9 @@ def _retrace(session: Session, *, back: bool) -> None:
             return
         document.read()
         settle(session, action)
+
+
+undo, redo = partial(_retrace, back=True), partial(_retrace, back=False)
 
 
 def is_earlier(s: Any) -> bool:

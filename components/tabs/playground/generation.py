@@ -42,17 +42,13 @@ def go_on_here(session: Session) -> Iterator[None]:
 
 def write_again(session: Session) -> Iterator[None]:
     """Continue the prompt. The tokens after it remain as a branch."""
-
-    def begin(loaded: LoadedModel) -> Generation | None:
-        document = _text_of_box(session, loaded)
-        return _beginning(document, 0 if document is None else _n_given(document))
-
-    yield from write(session, begin)
+    yield from write(session, lambda loaded: _beginning(_text_of_box(session, loaded)))
 
 
-def _beginning(document: Generation | None, n: int) -> Generation | None:
-    """Return the document after ending its text after n tokens, if it has more."""
-    if document is not None and 0 < n < len(document.ids):
+def _beginning(document: Generation | None, n: int | None = None) -> Generation | None:
+    """Return the document after ending its text after n tokens, by default those to generate from, if it has more."""
+    n = _n_given(document) if n is None and document is not None else n
+    if document is not None and n and n < len(document.ids):
         document.go_back(n - 1)
     return document
 

@@ -167,13 +167,11 @@ function mount(root, host) {
   }
 
   if (!window.Plotly) load(host.options.plotly).then(host.redraw);
-  return {
-    draw,
-    destroy() {
-      watcher.disconnect();
-      if (drawn) window.Plotly?.purge(plot);
-    },
-  };
+  host.gone.addEventListener("abort", () => {
+    watcher.disconnect();
+    if (drawn) window.Plotly?.purge(plot);
+  });
+  return { draw };
 }
 
 defineWidget("chart", mount);

@@ -343,14 +343,10 @@ function mount(root, host) {
     askNow();
     refresh();
   });
-  document.addEventListener("click", askNow, true);
-  if (host.options.leads) document.addEventListener("keydown", onKey);
+  document.addEventListener("click", askNow, { capture: true, signal: host.gone });
+  if (host.options.leads) document.addEventListener("keydown", onKey, { signal: host.gone });
   document.fonts.ready.then(host.redraw);
-  const destroy = () => {
-    document.removeEventListener("click", askNow, true);
-    document.removeEventListener("keydown", onKey);
-  };
-  return { draw, destroy };
+  return { draw };
 }
 
 defineWidget("composer", mount);

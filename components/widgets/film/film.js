@@ -215,7 +215,7 @@ function mount(element, host) {
     event.preventDefault();
     actions[KEYS[key]]();
   }
-  document.addEventListener("keydown", onKey);
+  document.addEventListener("keydown", onKey, { signal: host.gone });
   root.addEventListener("keydown", () => awake(false));
   for (const kind of ["pointermove", "pointerdown"]) root.addEventListener(kind, () => awake(true));
   root.addEventListener("cancel", (event) => {
@@ -259,7 +259,6 @@ function mount(element, host) {
         known = data.beat;
       }
     },
-    destroy: () => document.removeEventListener("keydown", onKey),
     always: true,
   };
 }

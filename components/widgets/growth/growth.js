@@ -83,7 +83,7 @@ function mount(root, host) {
     if (!isPlaying && at >= last()) go(0);
     setPlaying(!isPlaying);
   });
-  return { draw, destroy: () => clearTimeout(timer) };
+  return { draw };
 }
 
 defineWidget("growth", mount);

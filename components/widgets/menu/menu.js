@@ -72,19 +72,15 @@ function mount(root, host) {
     event.stopPropagation();
   }
 
-  /** @param {Event} event */
-  function clickedElsewhere({ target }) {
-    if (target instanceof Node && !root.contains(target)) out.hidden = true;
-  }
-
   close.addEventListener("click", dismiss);
   root.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !out.hidden) dismiss(event);
   });
-  document.addEventListener("click", clickedElsewhere);
+  document.addEventListener("click", ({ target }) => {
+    if (target instanceof Node && !root.contains(target)) out.hidden = true;
+  }, { signal: host.gone });
 
   return {
-    destroy: () => document.removeEventListener("click", clickedElsewhere),
     draw({ answer }) {
       if (labelled !== language()) {
         labelled = language();
