@@ -61,10 +61,7 @@ class ChatTemplate:
     tokens: Mapping[str, str] = field(default_factory=dict)
 
     def render(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """Render messages up to the start of the assistant's reply.
-
-        Raises ValueError if the template rejects the messages or fails.
-        """
+        """Render messages up to the assistant's reply. Raises ValueError if the template rejects them or fails."""
         given = {"messages": [dict(message) for message in messages], "tools": None, "documents": None}
         try:
             return compiled(self.source).render(**given, **self.tokens, add_generation_prompt=True)

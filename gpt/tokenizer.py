@@ -153,11 +153,11 @@ class Vocabulary(ABC):
 
     @cached_property
     def _ids_by_space(self) -> dict[str, list[int]]:
-        tokens = [(i, self.token_bytes(i)) for i in range(self.n_vocab) if i not in self.special_ids]
-        found: dict[str, list[int]] = {}
-        for space in (" ", "\t"):
-            begin = [(i, data) for i, data in tokens if data.startswith(space.encode())]
-            found[space] = [i for i, _ in begin] if any(data.strip() for _, data in begin) else []
+        found: dict[str, list[int]] = {" ": [], "\t": []}
+        words = {i: self.token_bytes(i) for i in range(self.n_vocab) if i not in self.special_ids}
+        for space in found:
+            begin = {i: data for i, data in words.items() if data.startswith(space.encode())}
+            found[space] = list(begin) if any(data.strip() for data in begin.values()) else []
         return found
 
 
@@ -308,11 +308,7 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
     Decompresses files whose names end in .gz. The end-of-text token gets the next free id. Raises ValueError for any
     other file, or if a byte has no token.
     """
-    return bpe_tokenizer(read_ranks(Path(path)))
-
-
-def read_ranks(path: Path) -> dict[bytes, int]:
-    """Return {token: id} of a vocabulary file. Raises the same errors as `load_vocabulary`."""
+    path = Path(path)
     data = path.read_bytes()
     try:
         lines = [line.split() for line in (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()]
@@ -323,7 +319,7 @@ def read_ranks(path: Path) -> dict[bytes, int]:
         raise GPTError("vocabulary.tiktoken_ids", file=path.name, last=len(ranks) - 1)
     if missing := [byte for byte in range(256) if bytes([byte]) not in ranks]:
         raise GPTError("vocabulary.missing_byte", file=path.name, byte=missing[0])
-    return ranks
+    return bpe_tokenizer(ranks)
 
 
 def bpe_tokenizer(

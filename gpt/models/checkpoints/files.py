@@ -256,9 +256,7 @@ class WeightsUnknown(GPTError):
 def open_weights(path: Path, wanted: str | None = None) -> tuple[StateDict, dict[str, object]]:
     """Return the weights in a .safetensors or torch.save file, and the other entries of a torch.save file.
 
-    wanted: name of the model, if the file contains several.
-    Raises WeightsUnknown if `wanted` is needed, and ValueError, naming the file, if it is damaged, would run code, or
-    has another format.
+    wanted: Name of the model. Raises WeightsUnknown if the file contains several, and ValueError for any other file.
     """
     with path.open("rb") as file:
         start = file.read(32)

@@ -29,7 +29,7 @@ from gpt.models.checkpoints.files import CONFIG, Contents, Deferred, Reader, sev
 from gpt.models.checkpoints.layouts import SEPARATE, Hints, Layout
 from gpt.models.checkpoints.options import FULL, WINDOWED, rotary_share
 from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
-from gpt.models.checkpoints.untrusted import Damaged, map_file, readable
+from gpt.models.checkpoints.untrusted import map_file, reading
 from gpt.models.checkpoints.vocabularies import PlainIds, vocabulary_or_ids
 from gpt.models.memory import release_file_pages
 from gpt.tokenizer import Vocabulary
@@ -287,7 +287,8 @@ class GGUFFile:
         self.tensors: dict[str, Tensor] = {}
         self.kinds: Counter[str] = Counter()
         for path in paths:
-            metadata = readable(path, partial(self._read, path))
+            with reading(path):
+                metadata = self._read(path)
             self.metadata = self.metadata or metadata
 
     def _read(self, path: Path) -> dict[str, Any]:
@@ -344,7 +345,7 @@ def stored_tensor(
     n_row = shape[-1] // n_block * n_bytes
     stop = start + math.prod(shape[:-1]) * n_row
     if stop > whole.nbytes():
-        raise Damaged(f"{whole.nbytes():,} < {stop:,}")
+        raise ValueError(f"{whole.nbytes():,} < {stop:,}")
     stored = torch.empty(0, dtype=torch.uint8).set_(whole[start:stop])
     if kind.name in PLAIN:
         return stored.view(PLAIN[kind.name]).view(shape)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tokenizers.models import WordLevel
 from gpt.chat import ChatTemplate
 from gpt.checks import check_token_id, require
 from gpt.errors import GPTError
+from gpt.models.checkpoints.untrusted import reading
 from gpt.tokenizer import END_OF_TEXT, MARK, Vocabulary, valid_text
 
 TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
@@ -32,34 +32,44 @@ BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 class HuggingFaceTokenizer(Vocabulary):
-    """A vocabulary backed by the `tokenizers` library; see `library_vocabulary`.
+    """A vocabulary backed by the `tokenizers` library, for a model with n_vocab tokens.
 
     Encodes names of control tokens in a text as characters, never as control tokens. Omits characters that the
-    vocabulary cannot represent. Model ids without a token become control tokens such as "<50300>".
+    vocabulary cannot represent, and added tokens with ids of n_vocab or above. Model ids without a token become control
+    tokens such as "<50300>".
 
-    content: the contents of a tokenizer.json. tokens: names of control tokens by role, such as "bos_token".
-    end_ids: ids that end generation.
+    content: The contents of a tokenizer.json. file: Name of the file that they come from, for errors.
+    tokens: Names of control tokens by role, such as "bos_token". end_ids: Ids that end generation.
+    more: Additional tokens, like those in "added_tokens". around: Control tokens before and after each text, or "".
+    Raises almost anything if the contents are damaged; see `reading`.
     """
 
     def __init__(
         self,
-        content: dict[str, Any],
+        content: Mapping[str, Any],
         n_vocab: int,
+        file: str,
+        *,
         tokens: Mapping[str, str],
-        end_ids: Sequence[int],
-        chat: ChatTemplate | None,
+        end_ids: Sequence[int] = (),
+        chat: ChatTemplate | None = None,
+        more: Iterable[Mapping[str, Any]] = (),
+        around: tuple[str, str] = ("", ""),
     ) -> None:
         self.n_vocab, self.tokens, self.chat = n_vocab, tokens, chat
+        named = [{"content": name, "special": True} for name in tokens.values()]
+        content = completed(content, n_vocab, file, [*more, *named], around)
         self._tokenizer = self._continuing = tokenizers.Tokenizer.from_str(json.dumps(content))
-        encoders = [*flat_parts(content.get("normalizer")), *flat_parts(content.get("pre_tokenizer"))]
+        parts = {key: content.get(key) for key in ("normalizer", "pre_tokenizer")}
+        encoders = [*flat_parts(parts["normalizer"]), *flat_parts(parts["pre_tokenizer"])]
         places = {place_of_space(part) for part in encoders} - {""}
         self.spaces_each_part = "each" in places
-        if places or any(map(removes_edges, encoders)):
-            parts = {key: unchanged_start(content.get(key)) for key in ("normalizer", "pre_tokenizer")}
-            self._continuing = tokenizers.Tokenizer.from_str(json.dumps(content | parts))
+        unchanged = {key: unchanged_start(part) for key, part in parts.items()}
+        if unchanged != parts:
+            self._continuing = tokenizers.Tokenizer.from_str(json.dumps(content | unchanged))
         self._encode_names_as_characters()
-        added, named = content["added_tokens"], set(tokens.values())
-        self._control = {each["content"]: each for each in added if each["special"] or each["content"] in named}
+        added, names = content["added_tokens"], set(tokens.values())
+        self._control = {each["content"]: each for each in added if each["special"] or each["content"] in names}
         self.special_names = {name: token["id"] for name, token in self._control.items()}
         vocab = self._tokenizer.get_vocab()
         if any(part["type"] == "ByteLevel" for part in encoders):
@@ -128,49 +138,33 @@ class HuggingFaceTokenizer(Vocabulary):
 
 def ids_of(tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
     """Return the ids of a text. Raises ValueError if a part of it has no token."""
-    with library_errors(TOKENIZER_JSON, "vocabulary.unknown_part"):
+    with reading(TOKENIZER_JSON, "vocabulary.unknown_part"):
         return tokenizer.encode(text, add_special_tokens=False).ids
 
 
-def library_vocabulary(
-    content: dict[str, Any],
-    n_vocab: int,
-    file: str,
-    *,
-    tokens: Mapping[str, str],
-    end_ids: Sequence[int] = (),
-    chat: ChatTemplate | None = None,
-    more: Iterable[Mapping[str, Any]] = (),
-    around: tuple[str, str] = ("", ""),
-) -> HuggingFaceTokenizer:
-    """Return the vocabulary that the contents of a tokenizer.json describe, for a model with n_vocab tokens.
-
-    Omits added tokens with ids of n_vocab or above. Joins tokens as usual if the file does not state how.
-
-    file: Name of the file that they come from, for errors. tokens, end_ids, chat: See `HuggingFaceTokenizer`.
-    more: Additional tokens, like those in "added_tokens". around: Control tokens before and after each text, or "".
-    Raises ValueError if the contents are damaged or do not fit the model.
-    """
-    with library_errors(file):
-        model, ids = dict(content["model"]), ids_of_tokens(content["model"], file)
-        flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-        added = {token["content"]: flags | token for token in content.get("added_tokens") or []}
-        beyond = {token for token, token_id in ids.items() if token_id >= n_vocab} - added.keys()
-        if beyond and not beyond <= set(control_names(content)):
-            raise GPTError("vocabulary.size", n=max(ids.values()) + 1, n_vocab=n_vocab)
-        for token in (*more, *({"content": name, "special": True} for name in tokens.values())):
-            if token["content"] in ids or "id" in token:
-                added.setdefault(token["content"], {**flags, **token})
-        added = {name: token | {"id": ids.get(name, token.get("id"))} for name, token in added.items()}
-        added = {name: token for name, token in added.items() if token["id"] < n_vocab}
-        ids_added = {name: token["id"] for name, token in added.items()}
-        model["vocab"] = with_ids(model["vocab"], ids_added)
-        model |= {"dropout": None} if "dropout" in model else {}
-        content = content | {"added_tokens": [*added.values()], "model": model, "truncation": None, "padding": None}
-        content["decoder"] = content.get("decoder") or usual_decoder(content, ids)
-        if any(around):
-            content["post_processor"] = put_around_texts({**ids, **ids_added}, *around)
-        return HuggingFaceTokenizer(content, n_vocab, tokens, end_ids, chat)
+def completed(
+    content: Mapping[str, Any], n_vocab: int, file: str, more: Iterable[Mapping[str, Any]], around: tuple[str, str]
+) -> dict[str, Any]:
+    """Return the contents of a tokenizer.json with all added tokens, the usual decoder, and without random choices."""
+    model, ids = dict(content["model"]), ids_of_tokens(content["model"], file)
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    added = {token["content"]: flags | token for token in content.get("added_tokens") or []}
+    beyond = {token for token, token_id in ids.items() if token_id >= n_vocab} - added.keys()
+    if beyond and not beyond <= set(control_names(content)):
+        raise GPTError("vocabulary.size", n=max(ids.values()) + 1, n_vocab=n_vocab)
+    for token in more:
+        if token["content"] in ids or "id" in token:
+            added.setdefault(token["content"], {**flags, **token})
+    added = {name: token | {"id": ids.get(name, token.get("id"))} for name, token in added.items()}
+    added = {name: token for name, token in added.items() if token["id"] < n_vocab}
+    ids_added = {name: token["id"] for name, token in added.items()}
+    model["vocab"] = with_ids(model["vocab"], ids_added)
+    model |= {"dropout": None} if "dropout" in model else {}
+    changed: dict[str, Any] = {"added_tokens": [*added.values()], "model": model, "truncation": None, "padding": None}
+    changed["decoder"] = content.get("decoder") or usual_decoder(content, ids)
+    if any(around):
+        changed["post_processor"] = put_around_texts({**ids, **ids_added}, *around)
+    return {**content, **changed}
 
 
 def put_around_texts(ids: Mapping[str, int], first: str, last: str) -> dict[str, Any]:
@@ -182,7 +176,7 @@ def put_around_texts(ids: Mapping[str, int], first: str, last: str) -> dict[str,
     return {"type": "TemplateProcessing", "single": single, "pair": [*single, second], "special_tokens": known}
 
 
-def library_split(pattern: str, behavior: str = "Isolated") -> dict[str, Any]:
+def splitter(pattern: str, behavior: str = "Isolated") -> dict[str, Any]:
     """Return the part of a tokenizer.json that splits texts by a regular expression."""
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False}
 
@@ -198,7 +192,7 @@ def with_ids(vocab: Any, ids: Mapping[str, int]) -> Any:
 
 def unchanged_start(part: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a part of a tokenizer.json so that it adds and removes no space, or None if it does nothing else."""
-    if part is None or part["type"] == "Prepend" or removes_edges(part):
+    if part is None or part["type"] in ("Prepend", "Strip") or part.get("pattern") == {"Regex": EDGES}:
         return None
     never: dict[str, dict[str, Any]] = {
         "Metaspace": {"prepend_scheme": "never"},
@@ -240,19 +234,6 @@ def write_json(path: Path, content: object) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
-@contextmanager
-def library_errors(file: str, key: str = "vocabulary.invalid") -> Iterator[None]:
-    """Convert errors from the library, a Rust extension, to ValueErrors that name the file."""
-    try:
-        yield
-    except GPTError:
-        raise
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # raised by Rust
-            raise
-        raise GPTError(key, file=file, reason=str(error).partition("\n")[0]) from None
-
-
 def ids_of_tokens(model: Mapping[str, Any], file: str) -> dict[str, int]:
     """Return {token: id}. Raises ValueError unless each token has an id of its own."""
     vocab = model["vocab"]
@@ -283,11 +264,6 @@ def place_of_space(part: Mapping[str, Any]) -> str:
         return ""
     scheme = part.get("prepend_scheme", "always" if part.get("add_prefix_space", True) else "never")
     return {"never": "", "first": "first"}.get(scheme, "each")
-
-
-def removes_edges(part: Mapping[str, Any]) -> bool:
-    """Return whether a normalizer removes spaces at the start of a text."""
-    return part["type"] == "Strip" or part.get("pattern") == {"Regex": EDGES}
 
 
 def flat_parts(part: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:

@@ -28,7 +28,7 @@ from gpt.models.checkpoints.files import (
     open_weights,
     read_vocabulary,
 )
-from gpt.models.checkpoints.hugging_face_tokenizer import library_errors, library_split, library_vocabulary
+from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer, splitter
 from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.tokenizer_formats import (
     byte_level_json,
@@ -36,7 +36,7 @@ from gpt.models.checkpoints.tokenizer_formats import (
     read_merges,
 )
 from gpt.models.checkpoints.translate import expected_shapes, strip_wrappers
-from gpt.models.checkpoints.untrusted import existing, map_file, read_json, read_pickle, readable
+from gpt.models.checkpoints.untrusted import existing, map_file, read_json, read_pickle, reading
 from gpt.models.checkpoints.vocabularies import PlainIds, gpt2_or_ids
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
@@ -215,11 +215,11 @@ def nanochat_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     if path is None:
         return PlainIds(n_vocab)
     saved: Any = read_pickle(path)
-    with library_errors(path.name):
+    with reading(path, "vocabulary.invalid"):
         special = saved["special_tokens"]
         pair = letters_and_merges(saved["mergeable_ranks"])
-        return library_vocabulary(
-            byte_level_json(*pair, splits=[library_split(saved["pat_str"])]),
+        return HuggingFaceTokenizer(
+            byte_level_json(*pair, splits=[splitter(saved["pat_str"])]),
             n_vocab,
             TOKENIZER,
             tokens={"bos_token": START},
@@ -259,13 +259,12 @@ def find_index(path: Path) -> list[Path]:
 
 
 def read_openai(files: list[Path], hints: Hints) -> Contents:
-    """Read hparams.json and model.ckpt.data-00000-of-00001, in which TensorFlow stores weights in order of their names.
-
-    The index, which repeats names and shapes, is not read.
-    """
+    """Read hparams.json and the data, which are in order of their names. The index, which states them, is not read."""
     folder, data = files[0].parent, files[0].with_suffix(".data-00000-of-00001")
     options = read_json(folder / OPTIONS, dict)
-    tensors = split_file(existing(data), readable(folder / OPTIONS, lambda: openai_shapes(options)))
+    with reading(folder / OPTIONS):
+        shapes = openai_shapes(options)
+    tensors = split_file(existing(data), shapes)
     config = {"model_type": "gpt2", "vocab_size": options["n_vocab"], "n_positions": options["n_ctx"], **options}
     return Contents(tensors, partial(openai_vocabulary, folder), config, folder=folder)
 
@@ -285,7 +284,8 @@ def openai_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     if not ((folder / VOCAB).is_file() and (folder / MERGES).is_file()):
         return gpt2_or_ids(n_vocab)
     content = byte_level_json(read_json(folder / VOCAB, dict), read_merges(folder / MERGES))
-    return library_vocabulary(content, n_vocab, VOCAB, tokens={"eos_token": END_OF_TEXT})
+    with reading(VOCAB, "vocabulary.invalid"):
+        return HuggingFaceTokenizer(content, n_vocab, VOCAB, tokens={"eos_token": END_OF_TEXT})
 
 
 OPENAI = Reader(find_index, read_openai, {"OpenAI GPT-2": "`*.index` next to `hparams.json`"})
@@ -297,10 +297,7 @@ LLAMA2C_HEADER = (28, 256)  # bytes, by the version; version 0 has neither a mag
 
 
 def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
-    """Return version, options, and whether the head is the embedding, or None if a file is not float32 of llama2.c.
-
-    Version 0 has no sign of its own but options of a likely size.
-    """
+    """Return version, options, and whether the head is the embedding, or None if a file is not float32 of llama2.c."""
     with file.open("rb") as opened:
         start = opened.read(37)
     is_new = start.startswith(LLAMA2C_MAGIC)
@@ -309,6 +306,7 @@ def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
     numbers = dict(zip(LLAMA2C_OPTIONS, struct.unpack_from("<7i", start, 8 if is_new else 0), strict=True))
     is_tied = start[36] != 0 if is_new else numbers["vocab_size"] > 0
     numbers["vocab_size"] = abs(numbers["vocab_size"])
+    # Version 0 has no sign of its own but options of a likely size.
     if min(numbers.values()) <= 0 or max(numbers.values()) > 2**20 or numbers["dim"] % numbers["n_heads"]:
         return None
     return int(is_new), numbers, is_tied

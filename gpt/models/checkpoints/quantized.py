@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpt.errors import GPTError
+from gpt.checks import require
 from gpt.models.checkpoints.files import Contents, Deferred
 from gpt.models.checkpoints.options import quantization_of
-from gpt.models.checkpoints.untrusted import Damaged
+from gpt.models.checkpoints.untrusted import reading
 
 Stored = dict[str, Tensor]  # tensors of a module by the ends of their names
 Config = Mapping[str, Any]  # quantization_config
@@ -36,40 +36,35 @@ PART = re.compile(
 def dequantized(contents: Contents, file: str) -> Contents:
     """Return the contents of a checkpoint with `Deferred` tensors for those that are quantised.
 
-    file: name of a weight file, for messages.
-    Raises ValueError if a scheme is not read, or a weight does not fit its scales.
+    Raises ValueError, naming the file, if a scheme is not read, or a weight does not fit its scales.
     """
-    tensors, stated = contents.tensors, quantization_of(contents.config or {}) or {}
+    stated = quantization_of(contents.config or {}) or {}
+    tensors = {name: tensor for name, tensor in contents.tensors.items() if not UNUSED.fullmatch(name)}
     modules: dict[str, Stored] = {}
     for name, tensor in tensors.items():
         if match := PART.fullmatch(name):
             modules.setdefault(match[1], {})[match[2]] = tensor
-    plain = {name: tensor for name, tensor in tensors.items() if not UNUSED.fullmatch(name)}
     names: list[str] = []
     for module, parts in modules.items():
-        if (scheme := scheme_of(parts, stated)) is None:
-            continue
-        for part in parts:
-            plain.pop(f"{module}.{part}", None)
-        plain[f"{module}.weight"] = deferred(scheme[1], parts, stated, f"{file}: {module}")
-        names.append(scheme[0])
-    return replace(contents, tensors=plain, stored_as=max(names, key=names.count)) if names else contents
+        if scheme := scheme_of(parts, stated):
+            for part in parts:
+                del tensors[f"{module}.{part}"]
+            tensors[f"{module}.weight"] = deferred(scheme[1], parts, stated, f"{file}: {module}")
+            names.append(scheme[0])
+    return replace(contents, tensors=tensors, stored_as=max(names, key=names.count)) if names else contents
 
 
 def deferred(read: Read, parts: Stored, config: Config, name: str) -> Deferred:
     """Return a quantised weight (out, in), read in float32. Reading raises ValueError if its scales do not fit."""
 
     def compute(parts: Stored) -> Tensor:
-        try:
+        with reading(name):
             return read(parts, config)
-        except (ArithmeticError, AttributeError, Damaged, LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise GPTError("file.damaged", file=name, reason=str(error).partition("\n")[0]) from None
 
     is_read = {each: each == "weight_shape" or ".quant_state" in each for each in parts}  # it states the shape
     shapes = {each: part if is_read[each] else part.to("meta") for each, part in parts.items()}
-    return Deferred(
-        lambda dtype, rows: compute(parts)[rows.start : rows.stop], torch.empty(compute(shapes).shape, device="meta")
-    )
+    like = torch.empty(compute(shapes).shape, device="meta")
+    return Deferred(lambda dtype, rows: compute(parts)[rows.start : rows.stop], like)
 
 
 def scheme_of(parts: Stored, config: Config) -> tuple[str, Read] | None:
@@ -78,12 +73,10 @@ def scheme_of(parts: Stored, config: Config) -> tuple[str, Read] | None:
     if any(".quant_state" in name for name in parts):
         return ("NF4" if any("nf4" in name for name in parts) else "FP4", read_four_bits)
     if "qweight" in parts:
-        scales = parts.get("scales", parts["qweight"])
-        is_awq = "g_idx" not in parts and parts["qweight"].shape[-1:] != scales.shape[-1:]
         form = str(config.get("checkpoint_format") or config.get("version") or "gptq").lower()
-        if form not in ("gptq", "gptq_v2", "gemm"):
-            raise GPTError("layout.quantized", method=form)
-        return (f"AWQ {bits}-bit", read_awq) if is_awq else (f"GPTQ {bits}-bit", read_gptq)
+        require(form in ("gptq", "gptq_v2", "gemm"), "layout.quantized", method=form)
+        is_gptq = "g_idx" in parts or parts["qweight"].shape[-1:] == parts.get("scales", parts["qweight"]).shape[-1:]
+        return (f"GPTQ {bits}-bit", read_gptq) if is_gptq else (f"AWQ {bits}-bit", read_awq)
     if "weight_packed" in parts:
         return (f"INT{packed_bits(parts)}", read_packed)
     if "scales" in parts and {"biases", "qbiases"} & parts.keys():
@@ -96,7 +89,7 @@ def scheme_of(parts: Stored, config: Config) -> tuple[str, Read] | None:
 def integers(words: Tensor, bits: int) -> Tensor:
     """Return the numbers of some bits in 32-bit words (..., n), the lowest bits first: (..., n x 32 / bits)."""
     if 32 % bits:
-        raise Damaged(f"{bits} bits")
+        raise ValueError(f"{bits} bits")
     shifts = torch.arange(0, 32, bits, dtype=torch.int32, device=words.device)
     return ((words.view(torch.int32)[..., None] >> shifts) & (2**bits - 1)).to(torch.uint8).flatten(-2)
 
@@ -178,7 +171,7 @@ def read_four_bits(parts: Stored, config: Config) -> Tensor:
 
 
 def for_blocks(scales: Tensor, size: int, n: int) -> Tensor:
-    """Return the scale of each of n numbers, which are in blocks of a size. Raises Damaged if others are given."""
+    """Return the scale of each of n numbers, which are in blocks of a size. Raises ValueError if others are given."""
     if len(scales) != -(-n // size):
-        raise Damaged(f"{len(scales)} x {size} / {n}")
+        raise ValueError(f"{len(scales)} x {size} / {n}")
     return scales.repeat_interleave(size)[:n]

@@ -18,23 +18,11 @@ from typing import Any
 from gpt.chat import ChatTemplate
 from gpt.checks import require
 from gpt.errors import GPTError
-from gpt.models.checkpoints.hugging_face_tokenizer import (
-    EDGES,
-    GENERATION_CONFIG,
-    SPACE,
-    TEMPLATE_KEY,
-    TOKENIZER_CONFIG,
-    TOKENIZER_JSON,
-    HuggingFaceTokenizer,
-    byte_letters,
-    control_names,
-    library_errors,
-    library_split,
-    library_vocabulary,
-)
-from gpt.models.checkpoints.untrusted import read_json, read_text
+from gpt.models.checkpoints import hugging_face_tokenizer as library
+from gpt.models.checkpoints.hugging_face_tokenizer import GENERATION_CONFIG, SPACE, TOKENIZER_CONFIG, TOKENIZER_JSON
+from gpt.models.checkpoints.untrusted import read_json, read_text, reading
 from gpt.sampling import SamplingParams
-from gpt.tokenizer import Tokenizer, read_ranks
+from gpt.tokenizer import Tokenizer, load_vocabulary
 
 VOCAB_JSON, MERGES_TXT, CONFIG = "vocab.json", "merges.txt", "config.json"
 VOCAB_TXT, SENTENCE_PIECE = "vocab.txt", ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
@@ -49,8 +37,8 @@ QWEN_PATTERN = (
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 NFC, DIGITS = {"type": "NFC"}, {"type": "Digits", "individual_digits": True}
-QWEN_SPLIT = library_split(QWEN_PATTERN)
-LLAMA3_SPLIT = library_split(QWEN_PATTERN.replace(r"|\p{N}|", r"|\p{N}{1,3}|"))
+QWEN_SPLIT = library.splitter(QWEN_PATTERN)
+LLAMA3_SPLIT = library.splitter(QWEN_PATTERN.replace(r"|\p{N}|", r"|\p{N}{1,3}|"))
 # {llama.cpp's name for a way to split texts into words: (normalizer, what splits them; GPT-2's pattern is last)}
 SPLITS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     **dict.fromkeys(("gpt-2", "phi-2", "mpt", "jais", "exaone4"), (None, [])),
@@ -84,12 +72,8 @@ UNIGRAM, WORD = 1, 3  # types of models
 FIXED_SIZES = {1: 8, 5: 4}  # bytes of values by protobuf's types
 
 
-def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> HuggingFaceTokenizer:
-    """Read a vocabulary and the settings next to it, for a model with n_vocab tokens.
-
-    file: one of LIBRARY_FILES. Omits added tokens beyond the model's vocabulary. Raises ValueError if a file is
-    damaged or does not fit the model.
-    """
+def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> library.HuggingFaceTokenizer:
+    """Read a vocabulary in one of LIBRARY_FILES and the settings next to it, for a model with n_vocab tokens."""
     settings, generation, model, older, added = (
         read_json(folder / name, dict) if (folder / name).is_file() else {}
         for name in (TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG, SPECIAL_TOKENS, ADDED_TOKENS)
@@ -106,7 +90,7 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
     elif file == VOCAB_JSON:
         content = pair_as_tokenizer_json(folder, settings, family)
         usual = OPT_TOKENS if family == "opt" else {}
-        names = [] if tokens or usual else control_names(content)
+        names = [] if tokens or usual else library.control_names(content)
     elif file == VOCAB_TXT:
         content, usual = bert_json(lines_of(folder / file), settings), BERT_TOKENS
     elif (folder / file).read_bytes().startswith(b"IQ== 0\n"):  # "!", the first token of Llama 3's ranks, in base64
@@ -120,10 +104,11 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
     if file != TOKENIZER_JSON and settings.get("add_bos_token", starts) is True:
         first = "bos_token"
     ends = model.get("eos_token_id") if ends is None else ends
-    chat = read_text(folder / TEMPLATE_FILE) if (folder / TEMPLATE_FILE).is_file() else settings.get(TEMPLATE_KEY)
+    file_of_chat = folder / TEMPLATE_FILE
+    chat = read_text(file_of_chat) if file_of_chat.is_file() else settings.get(library.TEMPLATE_KEY)
     if isinstance(chat, list):
         chat = next((each["template"] for each in chat if each.get("name") == "default"), None)
-    return library_vocabulary(
+    return library.HuggingFaceTokenizer(
         content,
         n_vocab,
         file,
@@ -175,11 +160,7 @@ def token_name(value: object) -> str | None:
 
 
 def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type: object) -> dict[str, Any]:
-    """Convert vocab.json and merges.txt to the contents of a tokenizer.json.
-
-    settings: Contents of tokenizer_config.json. model_type: The family according to config.json, or None.
-    Raises ValueError if a file is damaged, or the family's rule for splitting text is unknown.
-    """
+    """Return what transformers makes of vocab.json and merges.txt. settings: contents of tokenizer_config.json."""
     vocab, merges = read_json(folder / VOCAB_JSON, dict), read_merges(folder / MERGES_TXT)
     named = str(settings.get("tokenizer_class") or "").removesuffix("Fast")
     named = str(model_type or "gpt2") if named in ANY_CLASS else named
@@ -244,7 +225,7 @@ def bert_json(tokens: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def llama3_json(path: Path) -> dict[str, Any]:
-    ids, merges = letters_and_merges(read_ranks(path))
+    ids, merges = letters_and_merges(load_vocabulary(path).encoding._mergeable_ranks)
     control = {f"<|{name}|>": len(ids) + i for i, name in LLAMA3_MORE.items()}
     content = byte_level_json(ids | control, merges, *SPLITS["llama3"])
     content["model"]["ignore_merges"] = True
@@ -303,7 +284,7 @@ def pieces_json(
         model["unk_token"] = pieces[unknown[0]][0] if unknown else None
     steps = list(steps)  # in SentencePiece's order
     if joins_spaces:
-        steps += [{"type": "Replace", "pattern": {"Regex": EDGES}, "content": ""}]
+        steps += [{"type": "Replace", "pattern": {"Regex": library.EDGES}, "content": ""}]
         steps += [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
     steps += [{"type": "Prepend", "prepend": SPACE if escapes else " "}] if has_prefix else []
     steps += [{"type": "Replace", "pattern": {"String": " "}, "content": SPACE}] if escapes else []
@@ -318,7 +299,7 @@ def pieces_json(
             if of in (UNKNOWN, CONTROL)
         ],
         "normalizer": {"type": "Sequence", "normalizers": steps},
-        "pre_tokenizer": library_split(pattern) if whole else None,
+        "pre_tokenizer": library.splitter(pattern) if whole else None,
         "decoder": {"type": "Sequence", "decoders": decoders},
         "model": model,
     }
@@ -374,7 +355,7 @@ def write_gpt2_files(tokenizer: Tokenizer, folder: Path) -> None:
 
 def letters_and_merges(ranks: Mapping[bytes, int]) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Convert {bytes: id} to {characters: id} and an ordered list of merges."""
-    letter_of = {byte: letter for letter, byte in byte_letters().items()}
+    letter_of = {byte: letter for letter, byte in library.byte_letters().items()}
     letters = {token: "".join(letter_of[byte] for byte in token) for token in ranks}
     made = [(token, rank) for token, rank in sorted(ranks.items(), key=lambda item: item[1]) if len(token) > 1]
     merges = [last_merge(token, ranks, rank) for token, rank in made]
@@ -403,13 +384,13 @@ ENDS = ("eos", "eot", "eom")
 END_NAMES = ("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>")
 
 
-def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> HuggingFaceTokenizer | None:
+def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> library.HuggingFaceTokenizer | None:
     """Return the vocabulary for a model with n_vocab tokens, or None if the metadata contains none."""
     values = {key.removeprefix(f"{PLACE}."): value for key, value in metadata.items()}
     kind = values.get("model", "none")
     if kind in ("none", "no_vocab"):
         return None
-    with library_errors(file):
+    with reading(file, "vocabulary.invalid"):
         tokens = values["tokens"]
         types = values.get("token_type") or [NORMAL] * len(tokens)
         pieces = list(enumerate(zip(tokens, types, strict=True)))
@@ -436,7 +417,7 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> Hugg
         names = {role: tokens[i] for role, i in ids.items() if 0 <= i < len(tokens)}
         chat, ends = values.get("tokenizer.chat_template"), [values.get(f"{name}_token_id", -1) for name in ENDS]
         ends += [i for i, (text, of) in pieces if chat and of == CONTROL and text in END_NAMES]
-        return library_vocabulary(
+        return library.HuggingFaceTokenizer(
             content,
             n_vocab,
             file,

@@ -9,7 +9,8 @@ import sys
 import zipfile
 from _compat_pickle import IMPORT_MAPPING
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -33,32 +34,32 @@ PLAIN = re.compile(
 T = TypeVar("T")
 
 
-class Damaged(Exception):
-    """A file contradicts itself. Its reader turns this into a sentence."""
-
-
 class RunsCode(Exception):
     """A pickle names a function of the standard library."""
 
 
-def open_safetensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors in a safetensors file. Raises ValueError if it is damaged."""
-    return readable(path, lambda: load_file(path))
-
-
-def readable(path: Path, read: Callable[[], T]) -> T:
-    """Return what a function reads from a file. Raises ValueError, with the cause, if it cannot be read."""
+@contextmanager
+def reading(path: Path | str, key: str = "file.damaged") -> Iterator[None]:
+    """Turn whatever damaged data raises, in Rust as well, into a ValueError that names the file and the cause."""
+    name = path.name if isinstance(path, Path) else path
     try:
-        return read()
+        yield
     except GPTError:
         raise
-    except RunsCode as name:
-        raise GPTError("checkpoint.code", file=path.name, code=str(name)) from None
-    except Exception as error:  # damaged data raises almost anything
+    except RunsCode as code:
+        raise GPTError("checkpoint.code", file=name, code=str(code)) from None
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # raised by Rust
+            raise
         reason = str(error).strip().partition("\n")[0]
-        if "Cannot allocate memory" in reason:  # the whole file is mapped
-            raise GPTError("memory.file", file=path.name, need=format_bytes(path.stat().st_size)) from None
-        raise GPTError("file.damaged", file=path.name, reason=reason or type(error).__name__) from None
+        if "Cannot allocate memory" in reason and isinstance(path, Path):  # the whole file is mapped
+            raise GPTError("memory.file", file=name, need=format_bytes(path.stat().st_size)) from None
+        raise GPTError(key, file=name, reason=reason or type(error).__name__) from None
+
+
+def open_safetensors(path: Path) -> dict[str, Tensor]:
+    with reading(path):
+        return load_file(path)
 
 
 def existing(path: Path) -> Path:
@@ -73,13 +74,14 @@ def not_readable(path: Path, error: OSError) -> GPTError:
 
 def read_text(path: Path) -> str:
     """Read a UTF-8 file. Removes the byte order mark that Windows editors write."""
-    return readable(path, lambda: path.read_text("utf-8-sig"))
+    with reading(path):
+        return path.read_text("utf-8-sig")
 
 
 def read_json(path: Path, kind: type[T]) -> T:
-    value = readable(path, lambda: json.loads(path.read_text("utf-8-sig")))
-    if not isinstance(value, kind):
-        raise GPTError("file.damaged", file=path.name, reason=type(value).__name__)
+    with reading(path):
+        value = json.loads(read_text(path))
+    require(isinstance(value, kind), "file.damaged", file=path.name, reason=type(value).__name__)
     return value
 
 
@@ -153,8 +155,8 @@ class PlainUnpickler(pickle.Unpickler):
 
 def read_pickle(path: Path) -> Any:
     """Read a pickle as plain data. Raises ValueError if it would run code."""
-    with path.open("rb") as file:
-        return readable(path, lambda: PlainUnpickler(file).load())
+    with path.open("rb") as file, reading(path):
+        return PlainUnpickler(file).load()
 
 
 def open_torch(path: Path) -> object:
@@ -162,21 +164,13 @@ def open_torch(path: Path) -> object:
     with path.open("rb") as file:
         is_zip = file.read(2) == b"PK"
     module = SimpleNamespace(Unpickler=PlainUnpickler, load=lambda file, **_: PlainUnpickler(file).load(), __name__="")
-
-    def read() -> object:
+    with reading(path, "file.damaged" if is_zip else "checkpoint.pickle"):
         if is_zip:
             with zipfile.ZipFile(path) as archive:
                 names = [Path(entry.filename).name for entry in archive.infolist() if not entry.compress_type]
             if "data.pkl" not in names or "constants.pkl" in names:  # the latter is TorchScript, which holds programs
                 raise GPTError("checkpoint.other_zip", file=path.name)
         return torch.load(path, "cpu", module, weights_only=False, mmap=is_zip)
-
-    try:
-        return readable(path, read)
-    except GPTError as error:
-        if is_zip or error.key != "file.damaged":
-            raise
-        raise GPTError("checkpoint.pickle", file=path.name) from None
 
 
 def map_file(path: Path) -> torch.UntypedStorage:

@@ -12,25 +12,11 @@ from typing import Any
 
 from gpt.checks import check_token_id, is_integer, require
 from gpt.errors import GPTError
-from gpt.models.checkpoints.hugging_face_tokenizer import (
-    TOKENIZER_JSON,
-    HuggingFaceTokenizer,
-    library_errors,
-    library_split,
-    library_vocabulary,
-    write_json,
-)
-from gpt.models.checkpoints.tokenizer_formats import (
-    LIBRARY_FILES,
-    MERGES_TXT,
-    VOCAB_JSON,
-    VOCAB_TXT,
-    is_bert,
-    lines_of,
-    read_hugging_face_tokenizer,
-    write_gpt2_files,
-)
-from gpt.models.checkpoints.untrusted import read_json, read_pickle
+from gpt.models.checkpoints import hugging_face_tokenizer as library
+from gpt.models.checkpoints import tokenizer_formats as formats
+from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_JSON
+from gpt.models.checkpoints.tokenizer_formats import LIBRARY_FILES, MERGES_TXT, VOCAB_JSON, VOCAB_TXT, lines_of
+from gpt.models.checkpoints.untrusted import read_json, read_pickle, reading
 from gpt.tokenizer import (
     END_OF_TEXT,
     Tokenizer,
@@ -84,24 +70,24 @@ class PlainIds(Vocabulary):
 def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     """Read the vocabulary in a folder for a model with n_vocab tokens. If there is none, return `gpt2_or_ids(n_vocab)`.
 
-    Also reads SETTINGS_FILES and config.json in the same folder, but not the weights, so a vocabulary can be checked
-    before the weights are downloaded. Ids missing from the vocabulary become tokens such as "<50300>".
-    Raises ValueError if a file is damaged, has an unsupported format, or has more tokens than the model.
+    Also reads SETTINGS_FILES and config.json, but not the weights. Ids missing from the vocabulary become tokens such
+    as "<50300>". Raises ValueError if a file is damaged, has another format, or has more tokens than the model.
     """
     found: Tokenizer | TokenTable
     files = {name for name in FILES if (folder / name).is_file()}
-    file = next((name for name in LIBRARY_FILES if name in files and (name != VOCAB_JSON or MERGES_TXT in files)), None)
+    usable = [name for name in LIBRARY_FILES if name in files and (name != VOCAB_JSON or MERGES_TXT in files)]
+    file = usable[0] if usable else None
     if BPE in files:
         found = load_vocabulary(folder / BPE)
     elif CHARACTERS in files:
         found = Characters(read_json(folder / CHARACTERS, list))
     elif WORDS in files:
         found = Words(read_json(folder / WORDS, list))
-    elif file is not None and (file != VOCAB_TXT or is_bert(lines_of(folder / file))):
-        with library_errors(file):
-            return read_hugging_face_tokenizer(folder, file, n_vocab)
+    elif file is not None and (file != VOCAB_TXT or formats.is_bert(lines_of(folder / file))):
+        with reading(file, "vocabulary.invalid"):
+            return formats.read_hugging_face_tokenizer(folder, file, n_vocab)
     elif NANOGPT in files:
-        with library_errors(NANOGPT):
+        with reading(NANOGPT, "vocabulary.invalid"):
             tokens = tokens_of(read_pickle(folder / NANOGPT)["itos"])
             require(tokens, "vocabulary.invalid", file=NANOGPT, reason="itos")
             found = token_table(tokens or ())
@@ -146,15 +132,15 @@ def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
     A tiktoken vocabulary with special tokens other than end-of-text is written as GPT-2's two files. `PlainIds` needs
     no file."""
     if isinstance(vocabulary, TokenTable):
-        write_json(folder / (WORDS if isinstance(vocabulary, Words) else CHARACTERS), vocabulary.tokens)
+        library.write_json(folder / (WORDS if isinstance(vocabulary, Words) else CHARACTERS), vocabulary.tokens)
     elif isinstance(vocabulary, Tokenizer):
         ranks = vocabulary.encoding._mergeable_ranks
         special = {name: i for name, i in vocabulary.special_names.items() if name != f"<{i}>"}
         if special == {END_OF_TEXT: len(ranks)}:
             save_vocabulary(ranks, folder / BPE)
         else:
-            write_gpt2_files(vocabulary, folder)
-    elif isinstance(vocabulary, HuggingFaceTokenizer):
+            formats.write_gpt2_files(vocabulary, folder)
+    elif isinstance(vocabulary, library.HuggingFaceTokenizer):
         vocabulary.write(folder)
 
 
@@ -189,7 +175,7 @@ class TokenTable(Vocabulary):
         """Return this vocabulary with n_vocab tokens. Further ids become control tokens such as "<65>"."""
         return type(self)([*self.tokens, *(f"<{i}>" for i in range(self.n_vocab, n_vocab))])
 
-    def as_library_vocabulary(self) -> HuggingFaceTokenizer:
+    def as_library_vocabulary(self) -> library.HuggingFaceTokenizer:
         """Return a vocabulary that gives the same ids.
 
         One difference remains: if a table contains both cases, a word that it has in lower case only must be typed so.
@@ -199,18 +185,18 @@ class TokenTable(Vocabulary):
         names = {role: self.tokens[i] for role, i in roles.items() if i is not None}
         content = {
             "normalizer": {"type": "Lowercase"} if is_lower else None,
-            "pre_tokenizer": {"type": "Sequence", "pretokenizers": self._library_splits()},
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": self._splitters()},
             "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True}
             if self.strips_space
             else {"type": "Fuse"},
             "model": {"type": "WordLevel", "vocab": self._ids, "unk_token": names.get("unk_token", "<unk>")},
         }
         control = [{"id": i, "content": self.tokens[i], "special": True} for i in sorted(self.special_ids)]
-        return library_vocabulary(content, self.n_vocab, TOKENIZER_JSON, tokens=names, more=control)
+        return library.HuggingFaceTokenizer(content, self.n_vocab, TOKENIZER_JSON, tokens=names, more=control)
 
-    def _library_splits(self) -> list[dict[str, Any]]:
+    def _splitters(self) -> list[dict[str, Any]]:
         """Return what `split` does as parts of a tokenizer.json."""
-        return [library_split(r"[\s\S]")]
+        return [library.splitter(r"[\s\S]")]
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -246,15 +232,15 @@ class Words(TokenTable):
             parts = [chunk] if is_token else WORD.findall(chunk)
             yield from (self._known(part) for part in parts if part in self._ids or not part.isspace())
 
-    def _library_splits(self) -> list[dict[str, Any]]:
+    def _splitters(self) -> list[dict[str, Any]]:
         plain = self._plain()
         spaces = "".join(re.escape(token) for token in plain if len(token) == 1 and token.isspace())
         joined = [re.escape(token) for token in plain if not WORD.fullmatch(token)]
         whole = [rf"\A(?:{'|'.join(joined)})\z"] if joined else []
         return [
-            library_split(rf"[^\S{spaces}]", "Removed"),
-            library_split(r"\s"),
-            library_split("|".join([*whole, WORD.pattern])),
+            library.splitter(rf"[^\S{spaces}]", "Removed"),
+            library.splitter(r"\s"),
+            library.splitter("|".join([*whole, WORD.pattern])),
         ]
 
     def _known(self, word: str) -> str:
