@@ -67,26 +67,23 @@ class Vocabulary(ABC):
         """Ids of the control tokens by name."""
         return {self.token_bytes(token_id).decode(): token_id for token_id in sorted(self.special_ids)}
 
-    def split_names(self, text: str) -> list[str]:
-        """Split a text at the names of control tokens. Names have odd indices."""
-        return list(self._name.split(text))
-
     @cached_property
-    def _name(self) -> Any:
+    def name_pattern(self) -> Any:
+        """A regular expression that finds the names of control tokens in a text."""
         names = list(self.special_names)
         return regex.compile(rf"(\L<names>)(?!{MARK})", names=names) if names else regex.compile("((?!))")
+
+    def split_names(self, text: str) -> list[str]:
+        """Split a text at the names of control tokens, without spaces that these remove. Names have odd indices."""
+        return self.name_pattern.split(text)
 
     def encode_special(self, text: str, *, is_start: bool = True) -> list[int]:
         """Like `encode`, but names of control tokens in the text become control tokens.
 
         is_start: whether the text starts a document. Only then can a space be added before it.
         """
-        return self._encode_parts(self.split_names(text), is_start=is_start)
-
-    def _encode_parts(self, parts: list[str], *, is_start: bool) -> list[int]:
-        """Return the ids of what `split_names` returned."""
         ids: list[int] = []
-        for i, part in enumerate(parts):
+        for i, part in enumerate(self.split_names(text)):
             if i % 2:
                 ids.append(self.special_names[part])
             elif part:
@@ -136,7 +133,7 @@ class Vocabulary(ABC):
 
     def _marked(self, text: str) -> str:
         """Mark the names of control tokens in a text, so that they are encoded as characters."""
-        return self._name.sub(lambda name: "".join(letter + MARK for letter in name[0]), text.replace(MARK, ""))
+        return self.name_pattern.sub(lambda name: "".join(letter + MARK for letter in name[0]), text.replace(MARK, ""))
 
     def decode(self, ids: list[int]) -> str:
         """Return the text of token ids. Control tokens appear by name; undecodable bytes become U+FFFD."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from components.i18n import is_exact, t
 from components.labels import token_text, visible
@@ -98,9 +97,7 @@ def kept_tokens(document: Generation, typed: str, *, special: bool = False, name
 
 def name_spans(tokenizer: Vocabulary, text: str) -> list[tuple[int, int]]:
     """Return where each name of a control token starts and ends in a text."""
-    parts = tokenizer.split_names(text)
-    ends = list(accumulate(map(len, parts)))
-    return [(ends[i - 1], ends[i]) for i in range(1, len(parts), 2)]
+    return [name.span() for name in tokenizer.name_pattern.finditer(text)]
 
 
 def rest_ids(tokenizer: Vocabulary, kept: Sequence[int], rest: str, *, special: bool = False) -> list[int]:

@@ -67,7 +67,6 @@ class HuggingFaceTokenizer(Vocabulary):
         unchanged = {key: unchanged_start(part) for key, part in parts.items()}
         if unchanged != parts:
             self._continuing = tokenizers.Tokenizer.from_str(json.dumps(content | unchanged))
-        self._encode_names_as_characters()
         added, names = content["added_tokens"], set(tokens.values())
         self._control = {each["content"]: each for each in added if each["special"] or each["content"] in names}
         self.special_names = {name: token["id"] for name, token in self._control.items()}
@@ -91,13 +90,6 @@ class HuggingFaceTokenizer(Vocabulary):
         self.eot_id = self.special_names.get(END_OF_TEXT, ends[0] if ends else None)
         self.eot_ids = frozenset(i for i in (self.eot_id, *ends) if i is not None)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._encode_names_as_characters()  # the library does not save this setting
-
-    def _encode_names_as_characters(self) -> None:
-        self._tokenizer.encode_special_tokens = self._continuing.encode_special_tokens = True
-
     def encode(self, text: str) -> list[int]:
         return self._encode(self._tokenizer, text)
 
@@ -114,14 +106,15 @@ class HuggingFaceTokenizer(Vocabulary):
                 found.append(token_id)
         return found
 
-    def _encode_parts(self, parts: list[str], *, is_start: bool) -> list[int]:
+    def split_names(self, text: str) -> list[str]:
+        parts = super().split_names(text)
         for i in range(1, len(parts), 2):
             token = self._control[parts[i]]
             if token["lstrip"]:
                 parts[i - 1] = parts[i - 1].rstrip()
             if token["rstrip"]:
                 parts[i + 1] = parts[i + 1].lstrip()
-        return super()._encode_parts(parts, is_start=is_start)
+        return parts
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -137,7 +130,8 @@ class HuggingFaceTokenizer(Vocabulary):
 
 
 def ids_of(tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
-    """Return the ids of a text. Raises ValueError if a part of it has no token."""
+    """Return the ids of a text, with names as characters. Raises ValueError if a part of it has no token."""
+    tokenizer.encode_special_tokens = True  # here, because a pickled tokenizer forgets it
     with reading(TOKENIZER_JSON, "vocabulary.unknown_part"):
         return tokenizer.encode(text, add_special_tokens=False).ids
 

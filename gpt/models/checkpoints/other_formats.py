@@ -30,15 +30,11 @@ from gpt.models.checkpoints.files import (
 )
 from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer, splitter
 from gpt.models.checkpoints.layouts import Hints
-from gpt.models.checkpoints.tokenizer_formats import (
-    byte_level_json,
-    letters_and_merges,
-    read_merges,
-)
+from gpt.models.checkpoints.tokenizer_formats import byte_level_json, letters_and_merges
 from gpt.models.checkpoints.translate import expected_shapes, strip_wrappers
 from gpt.models.checkpoints.untrusted import existing, map_file, read_json, read_pickle, reading
-from gpt.models.checkpoints.vocabularies import PlainIds, gpt2_or_ids
-from gpt.tokenizer import END_OF_TEXT, Vocabulary
+from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.tokenizer import Vocabulary
 
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
 ADAPTER_FORMAT = {"LoRA (PEFT, MLX)": f"`{ADAPTER_CONFIG}` next to `{'`, `'.join(ADAPTER_WEIGHTS)}`"}
@@ -233,7 +229,7 @@ def nanochat_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
 NANOCHAT = Reader(find_model, read_nanochat, {"nanochat (2025-10)": "`model_*.pt` next to `meta_*.json`"})
 
 
-OPTIONS, VOCAB, MERGES = "hparams.json", "encoder.json", "vocab.bpe"
+OPTIONS = "hparams.json"
 
 
 def openai_shapes(options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
@@ -266,7 +262,7 @@ def read_openai(files: list[Path], hints: Hints) -> Contents:
         shapes = openai_shapes(options)
     tensors = split_file(existing(data), shapes)
     config = {"model_type": "gpt2", "vocab_size": options["n_vocab"], "n_positions": options["n_ctx"], **options}
-    return Contents(tensors, partial(openai_vocabulary, folder), config, folder=folder)
+    return Contents(tensors, partial(read_vocabulary, folder, {}), config, folder=folder)
 
 
 def split_file(file: Path, shapes: Mapping[str, tuple[int, ...]], start: int = 0) -> dict[str, Tensor]:
@@ -277,15 +273,6 @@ def split_file(file: Path, shapes: Mapping[str, tuple[int, ...]], start: int = 0
         raise GPTError("file.damaged", file=file.name, reason=f"{whole.nbytes():,} != {stop:,}")
     parts = torch.empty(0).set_(whole[start:stop]).split(sizes)
     return {name: part.view(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
-
-
-def openai_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
-    """Return the vocabulary in encoder.json and vocab.bpe, or GPT-2's if there is none."""
-    if not ((folder / VOCAB).is_file() and (folder / MERGES).is_file()):
-        return gpt2_or_ids(n_vocab)
-    content = byte_level_json(read_json(folder / VOCAB, dict), read_merges(folder / MERGES))
-    with reading(VOCAB, "vocabulary.invalid"):
-        return HuggingFaceTokenizer(content, n_vocab, VOCAB, tokens={"eos_token": END_OF_TEXT})
 
 
 OPENAI = Reader(find_index, read_openai, {"OpenAI GPT-2": "`*.index` next to `hparams.json`"})

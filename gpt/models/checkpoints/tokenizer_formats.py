@@ -7,7 +7,6 @@ how to split text into words before merging bytes: each model family has its own
 from __future__ import annotations
 
 import base64
-import json
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +27,8 @@ VOCAB_JSON, MERGES_TXT, CONFIG = "vocab.json", "merges.txt", "config.json"
 VOCAB_TXT, SENTENCE_PIECE = "vocab.txt", ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 TEMPLATE_FILE = "chat_template.jinja"
 SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
-LIBRARY_FILES = (TOKENIZER_JSON, VOCAB_JSON, VOCAB_TXT, *SENTENCE_PIECE)  # in order of preference
+PAIRS = {VOCAB_JSON: MERGES_TXT, "encoder.json": "vocab.bpe"}  # the latter in OpenAI's folders
+LIBRARY_FILES = (TOKENIZER_JSON, *PAIRS, VOCAB_TXT, *SENTENCE_PIECE)  # in order of preference
 SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS, TEMPLATE_FILE)
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 OTHER_TOKENS = ("additional_special_tokens", "extra_special_tokens")
@@ -87,8 +87,8 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> librar
     starts = family == "opt"
     if file == TOKENIZER_JSON:
         content = read_json(folder / file, dict)
-    elif file == VOCAB_JSON:
-        content = pair_as_tokenizer_json(folder, settings, family)
+    elif file in PAIRS:
+        content = pair_as_tokenizer_json(folder, file, settings, family)
         usual = OPT_TOKENS if family == "opt" else {}
         names = [] if tokens or usual else library.control_names(content)
     elif file == VOCAB_TXT:
@@ -159,21 +159,15 @@ def token_name(value: object) -> str | None:
     return content if isinstance(content, str) and content else None
 
 
-def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type: object) -> dict[str, Any]:
-    """Return what transformers makes of vocab.json and merges.txt. settings: contents of tokenizer_config.json."""
-    vocab, merges = read_json(folder / VOCAB_JSON, dict), read_merges(folder / MERGES_TXT)
+def pair_as_tokenizer_json(folder: Path, file: str, settings: Mapping[str, Any], model_type: object) -> dict[str, Any]:
+    """Return what transformers makes of one of PAIRS. settings: contents of tokenizer_config.json."""
+    vocab, lines = read_json(folder / file, dict), lines_of(folder / PAIRS[file])
+    merges = [line.split(" ") for line in lines if line.strip() and not line.startswith("#version")]
     named = str(settings.get("tokenizer_class") or "").removesuffix("Fast")
     named = str(model_type or "gpt2") if named in ANY_CLASS else named
-    if named not in CLASSES:
-        raise GPTError("vocabulary.class", file=MERGES_TXT, name=named[:40], needed=TOKENIZER_JSON)
+    require(named in CLASSES, "vocabulary.class", file=PAIRS[file], name=named[:40], needed=TOKENIZER_JSON)
     split = SPLITS[CLASSES[named]]
     return byte_level_json(vocab, merges, *split, prefix_space=settings.get("add_prefix_space") is True)
-
-
-def read_merges(path: Path) -> list[list[str]]:
-    """Return the pairs in a merges.txt, one on each line."""
-    lines = read_text(path).split("\n")
-    return [line.rstrip("\r").split(" ") for line in lines if line.strip() and not line.startswith("#version")]
 
 
 def byte_level_json(
@@ -207,8 +201,8 @@ def is_bert(tokens: list[str]) -> bool:
 def bert_json(tokens: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what transformers makes of BERT's vocab.txt. settings: contents of tokenizer_config.json."""
     named = str(settings.get("tokenizer_class") or BERT_CLASSES[0]).removesuffix("Fast")
-    if named not in (*BERT_CLASSES, *ANY_CLASS):
-        raise GPTError("vocabulary.class", file=VOCAB_TXT, name=named[:40], needed=TOKENIZER_JSON)
+    is_known = named in (*BERT_CLASSES, *ANY_CLASS)
+    require(is_known, "vocabulary.class", file=VOCAB_TXT, name=named[:40], needed=TOKENIZER_JSON)
     ids = {token: token_id for token_id, token in enumerate(tokens)}
     model = {"type": "WordPiece", "vocab": ids, "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
     return {
@@ -347,8 +341,7 @@ def write_gpt2_files(tokenizer: Tokenizer, folder: Path) -> None:
     ranks = tokenizer.encoding._mergeable_ranks
     ids, merges = letters_and_merges(ranks)
     ids |= tokenizer.special_names
-    text = json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False)
-    (folder / VOCAB_JSON).write_text(text + "\n", encoding="utf-8")
+    library.write_json(folder / VOCAB_JSON, dict(sorted(ids.items(), key=lambda item: item[1])))
     lines = "".join(f"{a} {b}\n" for a, b in merges)
     (folder / MERGES_TXT).write_text("#version: 0.2\n" + lines, encoding="utf-8")
 

@@ -15,7 +15,7 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints import hugging_face_tokenizer as library
 from gpt.models.checkpoints import tokenizer_formats as formats
 from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_JSON
-from gpt.models.checkpoints.tokenizer_formats import LIBRARY_FILES, MERGES_TXT, VOCAB_JSON, VOCAB_TXT, lines_of
+from gpt.models.checkpoints.tokenizer_formats import LIBRARY_FILES, MERGES_TXT, PAIRS, VOCAB_JSON, VOCAB_TXT, lines_of
 from gpt.models.checkpoints.untrusted import read_json, read_pickle, reading
 from gpt.tokenizer import (
     END_OF_TEXT,
@@ -28,7 +28,7 @@ from gpt.tokenizer import (
 )
 
 BPE, CHARACTERS, WORDS, NANOGPT = "vocab.tiktoken", "characters.json", "words.json", "meta.pkl"
-FILES = (BPE, MERGES_TXT, CHARACTERS, WORDS, NANOGPT, *LIBRARY_FILES)
+FILES = (BPE, CHARACTERS, WORDS, NANOGPT, *LIBRARY_FILES, *PAIRS.values())
 GPT2_SIZES = (50257, 50304)  # nanoGPT rounds up to a multiple of 64
 MAX_LISTED_TOKENS = 80  # maximum number of tokens in an error message
 VISIBLE = {"\n": "⏎", "\t": "⇥", " ": "␣"}
@@ -75,8 +75,7 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     """
     found: Tokenizer | TokenTable
     files = {name for name in FILES if (folder / name).is_file()}
-    usable = [name for name in LIBRARY_FILES if name in files and (name != VOCAB_JSON or MERGES_TXT in files)]
-    file = usable[0] if usable else None
+    file = next((name for name in LIBRARY_FILES if {name, PAIRS.get(name, name)} <= files), None)
     if BPE in files:
         found = load_vocabulary(folder / BPE)
     elif CHARACTERS in files:
