@@ -172,6 +172,12 @@ class Tokenizer(Vocabulary):
         """Return the token ids of a text; unpaired surrogates become U+FFFD."""
         return self.encoding.encode_ordinary(valid_text(text))
 
+    def padded(self, n_vocab: int) -> Tokenizer:
+        """Return this vocabulary with n_vocab tokens. Ids without a token become control tokens such as "<50300>"."""
+        ranks, special = self.encoding._mergeable_ranks, self.special_names
+        unused = set(range(n_vocab)) - set(ranks.values()) - set(special.values())
+        return bpe_tokenizer(ranks, special | {f"<{i}>": i for i in sorted(unused)})
+
     def token_bytes(self, token_id: int) -> bytes:
         if not 0 <= token_id < self.n_vocab:
             check_token_id(token_id, self.n_vocab)
@@ -319,17 +325,9 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
     return bpe_tokenizer(ranks)
 
 
-def bpe_tokenizer(
-    ranks: dict[bytes, int], special: Mapping[str, int] | None = None, n_vocab: int | None = None
-) -> Tokenizer:
-    """Return a tokenizer with GPT-2's pattern.
-
-    special: Control tokens; by default, end-of-text with the next free id. n_vocab: Ids below this that have no token,
-    such as the padding of an embedding, become control tokens such as "<50300>".
-    """
-    special = {END_OF_TEXT: len(ranks)} if special is None else dict(special)
-    unused = set(range(n_vocab or 0)) - set(ranks.values()) - set(special.values())
-    special |= {f"<{i}>": i for i in sorted(unused)}
+def bpe_tokenizer(ranks: dict[bytes, int], special: dict[str, int] | None = None) -> Tokenizer:
+    """Return a tokenizer with GPT-2's pattern. special: Defaults to the end-of-text token with the next free id."""
+    special = {END_OF_TEXT: len(ranks)} if special is None else special
     return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))
 
 

@@ -90,7 +90,7 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
         raise GPTError("experiment.vocabulary_not_bytes", n=vocabulary.n_vocab, size=size)
     if size < 257:
         raise GPTError("experiment.vocabulary_size", size=size)
-    return bpe_tokenizer(ranks, {END_OF_TEXT: size - 1}, size)
+    return bpe_tokenizer(ranks, {END_OF_TEXT: size - 1}).padded(size)
 
 
 @torch.inference_mode()

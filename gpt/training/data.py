@@ -169,7 +169,7 @@ class TextDataset:
         self.fingerprint = fingerprint(["characters", text])
         if units == "bytes":
             ids = list(text.encode())
-            self.vocabulary: Vocabulary = bpe_tokenizer({bytes([n]): n for n in range(256)}, {END_OF_TEXT: 256}, 257)
+            self.vocabulary: Vocabulary = bpe_tokenizer({bytes([n]): n for n in range(256)})
         else:
             self.vocabulary = vocabulary or Characters(sorted(set(text)))
             ids = self.vocabulary.encode(text)

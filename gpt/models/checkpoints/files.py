@@ -21,14 +21,7 @@ from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.layouts import INFER, LAYOUT_FILE, Hints, Layout, read_layout
 from gpt.models.checkpoints.untrusted import Record, existing, open_safetensors, open_torch, read_json
-from gpt.models.checkpoints.vocabularies import (
-    FILES,
-    find_vocabulary,
-    pad_vocabulary,
-    table_inside,
-    token_table,
-    vocabulary_or_ids,
-)
+from gpt.models.checkpoints.vocabularies import read_vocabulary
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -191,17 +184,6 @@ def read_weights(files: list[Path], hints: Hints) -> Contents:
     is_given = hints.names != INFER and (hints.names is not None or names.is_file())
     layout = read_layout(existing(names)) if is_given else None
     return Contents(tensors, partial(read_vocabulary, folder, entries), config, settings, entries, layout, folder)
-
-
-def read_vocabulary(folder: Path, entries: Mapping[str, object], n_vocab: int) -> Vocabulary:
-    """Return the vocabulary among a checkpoint's entries or in its folder, for a model with n_vocab tokens."""
-    if table := table_inside(entries, n_vocab):
-        return pad_vocabulary(token_table(table), n_vocab)
-    dataset = str(as_dict(entries.get("config")).get("dataset", "."))
-    data = folder.resolve().parent / "data" / dataset  # in nanoGPT
-    if data.name == dataset and data.is_dir() and not any((folder / name).is_file() for name in FILES):
-        folder = data
-    return vocabulary_or_ids(lambda: find_vocabulary(folder, n_vocab), n_vocab)
 
 
 def weight_files(path: Path) -> list[Path]:

@@ -95,6 +95,7 @@ ARCHITECTURES = {
 IN_PAIRS = ("llama", "olmo", "smollm3")  # rotate neighbouring dimensions
 MAGIC, VERSIONS, ALIGNMENT = b"GGUF", (2, 3), 32
 SCALARS = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}  # letters of `struct` for types of values
+KINDS = {kind.value: kind.name for kind in GGMLQuantizationType}
 PLAIN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
 CHUNK = 2**18  # numbers that are dequantised at a time
 
@@ -304,10 +305,10 @@ class GGUFFile:
         whole = map_file(path)
         for name, shape, kind, offset in infos:
             try:
-                self.tensors[name] = stored_tensor(whole, start + offset, shape, GGMLQuantizationType(kind))
-            except (NotImplementedError, KeyError):
-                raise GPTError("gguf.type", file=path.name, name=name, kind=kind) from None
-            self.kinds[GGMLQuantizationType(kind).name] += math.prod(shape) if len(shape) > 1 else 0
+                self.tensors[name] = stored_tensor(whole, start + offset, shape, KINDS.get(kind, ""))
+            except (KeyError, NotImplementedError):
+                raise GPTError("gguf.type", file=path.name, name=name, kind=KINDS.get(kind, kind)) from None
+            self.kinds[KINDS[kind]] += math.prod(shape) if len(shape) > 1 else 0
         return metadata
 
 
@@ -338,19 +339,19 @@ def tensor_info(data: mmap.mmap) -> tuple[str, tuple[int, ...], int, int]:
     return name, tuple(reversed(sizes)), kind, offset
 
 
-def stored_tensor(
-    whole: torch.UntypedStorage, start: int, shape: tuple[int, ...], kind: GGMLQuantizationType
-) -> Tensor:
+def stored_tensor(whole: torch.UntypedStorage, start: int, shape: tuple[int, ...], name: str) -> Tensor:
+    """Return a tensor of the type with this name. Raises KeyError or NotImplementedError for unknown types."""
+    kind = GGMLQuantizationType[name]
     n_block, n_bytes = GGML_QUANT_SIZES[kind]
     n_row = shape[-1] // n_block * n_bytes
     stop = start + math.prod(shape[:-1]) * n_row
     if stop > whole.nbytes():
         raise ValueError(f"{whole.nbytes():,} < {stop:,}")
     stored = torch.empty(0, dtype=torch.uint8).set_(whole[start:stop])
-    if kind.name in PLAIN:
-        return stored.view(PLAIN[kind.name]).view(shape)
+    if name in PLAIN:
+        return stored.view(PLAIN[name]).view(shape)
     rows = stored.view(-1, n_row)
-    dequantize(rows[:1].numpy(), kind)  # raises NotImplementedError
+    dequantize(rows[:1].numpy(), kind)
     return Deferred(partial(read_rows, rows, kind, shape), torch.empty(shape, device="meta"))
 
 

@@ -19,21 +19,13 @@ from gpt.checks import require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import FAMILIES
-from gpt.models.checkpoints.files import (
-    ADAPTER_CONFIG,
-    Contents,
-    Deferred,
-    Reader,
-    numbers_of,
-    open_weights,
-    read_vocabulary,
-)
+from gpt.models.checkpoints.files import ADAPTER_CONFIG, Contents, Deferred, Reader, numbers_of, open_weights
 from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer, splitter
 from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.tokenizer_formats import byte_level_json, letters_and_merges
 from gpt.models.checkpoints.translate import expected_shapes, strip_wrappers
 from gpt.models.checkpoints.untrusted import existing, map_file, read_json, read_pickle, reading
-from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.models.checkpoints.vocabularies import PlainIds, read_vocabulary
 from gpt.tokenizer import Vocabulary
 
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
@@ -162,8 +154,8 @@ def scale_of(module: str, A: Tensor, options: Mapping[str, Any]) -> float:
 
 MODEL, TOKENIZER = re.compile(r"model_(\d+)\.pt"), "tokenizer.pkl"
 FOLDERS = (".", "tokenizer", "../tokenizer", "../../tokenizer")  # nanochat keeps one tokenizer for all models
-NANOCHAT_OPTIONS = {"sequence_len": "block_size", "n_kv_head": "n_kv_head", "vocab_size": "vocab_size"}
-NANOCHAT_OPTIONS |= {name: name for name in ("n_layer", "n_head", "n_embd")}
+NANOCHAT_OPTIONS = {name: name for name in ("n_layer", "n_head", "n_kv_head", "n_embd", "vocab_size")}
+NANOCHAT_OPTIONS["sequence_len"] = "block_size"
 NANOCHAT_NAMES = {name: name for name in ("wte", "lm_head")}
 NANOCHAT_NAMES |= {f"h.{{n}}.{name}": f"h.{{n}}.{name}" for name in ("attn.c_proj", "mlp.c_fc", "mlp.c_proj")}
 NANOCHAT_NAMES |= {f"h.{{n}}.attn.{name}": f"h.{{n}}.attn.c_{name}" for name in "qkv"}

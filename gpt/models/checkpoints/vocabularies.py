@@ -17,15 +17,7 @@ from gpt.models.checkpoints import tokenizer_formats as formats
 from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_JSON
 from gpt.models.checkpoints.tokenizer_formats import LIBRARY_FILES, MERGES_TXT, PAIRS, VOCAB_JSON, VOCAB_TXT, lines_of
 from gpt.models.checkpoints.untrusted import read_json, read_pickle, reading
-from gpt.tokenizer import (
-    END_OF_TEXT,
-    Tokenizer,
-    Vocabulary,
-    bpe_tokenizer,
-    gpt2_tokenizer,
-    load_vocabulary,
-    save_vocabulary,
-)
+from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, gpt2_tokenizer, load_vocabulary, save_vocabulary
 
 BPE, CHARACTERS, WORDS, NANOGPT = "vocab.tiktoken", "characters.json", "words.json", "meta.pkl"
 FILES = (BPE, CHARACTERS, WORDS, NANOGPT, *LIBRARY_FILES, *PAIRS.values())
@@ -101,6 +93,18 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     return pad_vocabulary(found, n_vocab)
 
 
+def read_vocabulary(folder: Path, entries: Mapping[str, object], n_vocab: int) -> Vocabulary:
+    """Return the vocabulary among a checkpoint's entries or in its folder, for a model with n_vocab tokens."""
+    if table := table_inside(entries, n_vocab):
+        return pad_vocabulary(token_table(table), n_vocab)
+    config = entries.get("config")
+    dataset = str(config.get("dataset", ".") if isinstance(config, dict) else ".")
+    data = folder.resolve().parent / "data" / dataset  # in nanoGPT
+    if data.name == dataset and data.is_dir() and not any((folder / name).is_file() for name in FILES):
+        folder = data
+    return vocabulary_or_ids(lambda: find_vocabulary(folder, n_vocab), n_vocab)
+
+
 def vocabulary_or_ids(read: Callable[[], Vocabulary], n_vocab: int) -> Vocabulary:
     """Return a vocabulary, or ids, with a warning, if it cannot be read."""
     try:
@@ -120,8 +124,6 @@ def pad_vocabulary(found: Tokenizer | TokenTable, n_vocab: int) -> Tokenizer | T
     if found.n_vocab == n_vocab:
         return found
     require(found.n_vocab <= n_vocab, "vocabulary.size", n=found.n_vocab, n_vocab=n_vocab)
-    if isinstance(found, Tokenizer):
-        return bpe_tokenizer(found.encoding._mergeable_ranks, found.special_names, n_vocab)
     return found.padded(n_vocab)
 
 
