@@ -9,7 +9,7 @@ import numpy as np
 
 from components.figures import style
 from components.i18n import t
-from components.labels import decimal
+from components.labels import decimal, shortened
 
 _PAIR = ("before", "after")
 _FOUR = ("after", "text", "muted", "before")
@@ -118,6 +118,7 @@ def grouped_bars(
     barmode: Literal["group", "stack", "relative", "overlay"] = "group",
     colours: Sequence[str] = (),
     log: bool = False,
+    x: Mapping[str, Any] | None = None,
     y: Mapping[str, Any] | None = None,
     framed: int | None = None,
     x_title: str = "",
@@ -129,7 +130,7 @@ def grouped_bars(
     """Draw vertical bars for each name: one for each group, side by side or in another of plotly's modes.
 
     groups: {legend entry: values, (N,)}; on a logarithmic axis, only values above 0 have a bar. colours: of the groups,
-    by name in PALETTE. digits: format for the number on each bar, shown if there are few bars.
+    by name in PALETTE. x, y: options of the axes. digits: format for the number on each bar, if there are few bars.
     """
     several = len(groups) > 1
     colours = colours or (_PAIR[-len(groups) :] if len(groups) <= 2 else _FOUR)
@@ -144,7 +145,7 @@ def grouped_bars(
     )
     return style.figure(
         data,
-        style.names_axis([style.escape(name) for name in names], x_title, most=most, keep=framed, automargin=True),
+        style.names_axis([*map(style.escape, names)], x_title, most=most, keep=framed, automargin=True, **(x or {})),
         upwards | dict(y or {}),
         height=300,
         margin=(64, 8, 32 if several or digits else 8, 44),
@@ -197,13 +198,16 @@ def divergence_bars(
     bits, title = np.stack([*series.values()]), t("strip.unit")
     endless = np.isinf(bits)
     top = max(0.1, 1.2 * float(bits[~endless].max(initial=0)))
+    across = {"range": [-0.6, len(labels) - 0.4], "tickangle": -90, "tickfont": style.LABEL | {"size": 11}}
     drawn = grouped_bars(
-        labels,
+        [shortened(label, 14) for label in labels],
         dict(zip(series, np.where(endless, top, bits), strict=True)),
         barmode="overlay",
+        x=across,
         y={"range": [0, top], "nticks": 5},
         framed=selected,
         y_title=title,
+        most=_MAX_TICKS,
     )
     for i, (bars, values) in enumerate(zip(drawn["data"], bits, strict=True)):
         texts = ["∞" if np.isinf(value) else "" for value in values]
@@ -213,17 +217,9 @@ def divergence_bars(
             f"{style.token_label(label)}  {first + at}: {text or f'{value:.3f}'} {style.escape(title)}"
             for at, (label, value, text) in enumerate(zip(labels, values, texts, strict=True))
         ]
-    layout = drawn["layout"]
-    names = style.names_axis(
-        [style.token_label(label) for label in labels], most=_MAX_TICKS, keep=selected, automargin=True
-    )
-    layout["xaxis"] = names | {
-        "range": [-0.6, len(labels) - 0.4],
-        "tickangle": -90,
-        "tickfont": style.LABEL | {"size": 11},
-    }
-    layout["margin"] = {"l": 52, "r": 8, "t": 8 + 20 * (len(bits) > 1) + 16 * bool(endless.any()), "b": 8}
-    layout["hovermode"] = "x" if len(bits) > 1 else "closest"
+    above = 8 + 20 * (len(bits) > 1) + 16 * bool(endless.any())
+    drawn["layout"]["margin"] = {"l": 52, "r": 8, "t": above, "b": 8}
+    drawn["layout"]["hovermode"] = "x" if len(bits) > 1 else "closest"
     return drawn
 
 

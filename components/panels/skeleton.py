@@ -62,13 +62,9 @@ def selected_token(s: Any) -> str:
 
 def answer(s: Any) -> str:
     full, bare = probabilities(s)
-    return t(
-        "skeleton.says",
-        token=selected_token(s),
-        full=quoted(s.text.tokenizer, int(full.argmax())),
-        bare=quoted(s.text.tokenizer, int(bare.argmax())),
-        moved=percent(round((full - bare).abs().sum().item() / 2, 6)),  # total variation distance
-    )
+    best = {"full": quoted(s.text.tokenizer, int(full.argmax())), "bare": quoted(s.text.tokenizer, int(bare.argmax()))}
+    moved = (full - bare).abs().sum().item() / 2  # total variation distance
+    return t("skeleton.says", token=selected_token(s), moved=percent(round(moved, 6)), **best)
 
 
 def bars(s: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from gpt import GPTConfig
 from gpt.analysis.concepts import Dictionary
 from gpt.tokenizer import prompt_ids
 
-MAX_CHARS = 40
+MAX_CHARS, N_CHOICES = 40, 3
 SIGNS = str.maketrans({"−": "-", "–": "-", "⁄": "/", "÷": "/", "×": "*", "·": "*", "²": "^2", "³": "^3", "’": "'"})
 FACTORS = {
     "%": 1e-2, "percent": 1e-2, "‰": 1e-3,
@@ -68,20 +68,38 @@ def plain_number(digits: str) -> str:
 Expected = Callable[[Any], float | None]  # of a snapshot
 
 
-@dataclass(frozen=True)
-class NumberQuestion:
-    """A question that asks for a number.
+class Question:
+    """A question of a lesson. `right` is the number that answers it, None until the figure is drawn."""
+
+    kind = ""
+
+    def right(self, s: Any) -> float | None:
+        return None
+
+    def reply(self, given: object, s: Any) -> Reply | None:
+        return None
+
+    def is_reached(self, s: Any) -> bool:
+        return False
+
+
+class Number(Question):
+    """A question that asks for a number, which may depend on the model and the figure.
 
     Attributes:
-        expected: Computes the number from the model and the figure; returns None until the figure is drawn.
-        unit: Unit of the expected number, such as 0.01 for percent. Answers may omit it.
         mistakes: Wrong numbers with their own replies, `lesson.<key>.wrong.<n>`, with n counted from 1.
+        unit: Unit of the expected number, such as 0.01 for percent. Answers may omit it.
     """
 
-    expected: Expected
-    tolerance: float = 1e-9
-    unit: float = 1.0
-    mistakes: tuple[float | Expected, ...] = ()
+    kind = "number"
+
+    def __init__(
+        self, expected: float | Expected, *mistakes: float | Expected, tolerance: float = 1e-9, unit: float = 1.0
+    ) -> None:
+        self.expected, self.mistakes, self.tolerance, self.unit = expected, mistakes, tolerance, unit
+
+    def right(self, s: Any) -> float | None:
+        return self.expected(s) if callable(self.expected) else self.expected
 
     def reply(self, given: object, s: Any) -> Reply | None:
         number = parse_number(given)
@@ -95,47 +113,40 @@ class NumberQuestion:
 
 
 @dataclass(frozen=True)
-class ChoiceQuestion:
-    """A question with the choices `lesson.<key>.choice.<n>`, with n counted from 1.
+class Choice(Question):
+    """A question with the choices `lesson.<key>.choice.<n>`, n from 1 to N_CHOICES.
 
-    `right` is the number of the right choice. Each of the others has its own reply, `lesson.<key>.wrong.<n>`.
+    `answer` is the number of the right choice. Each of the others has its own reply, `lesson.<key>.wrong.<n>`.
     """
 
-    right: int
-    n_choices: int = 3
+    answer: int
+    kind = "choice"
 
     def reply(self, given: object, s: Any) -> Reply | None:
-        if type(given) is not int or not 1 <= given <= self.n_choices:
+        if type(given) is not int or not 1 <= given <= N_CHOICES:
             return None
-        return Reply("right") if given == self.right else Reply("wrong", f"wrong.{given}")
+        return Reply("right") if given == self.answer else Reply("wrong", f"wrong.{given}")
 
 
 @dataclass(frozen=True)
-class GoalQuestion:
-    """A question answered by adjusting the figure until `is_reached` returns True."""
+class Goal(Question):
+    """A question that is answered by adjusting the figure until the goal is reached."""
 
-    is_reached: Callable[[Any], bool]
+    goal: Callable[[Any], bool]
+    kind = "goal"
 
-    def reply(self, given: object, s: Any) -> Reply | None:
-        return None  # checked while the figure changes
-
-
-Question = NumberQuestion | ChoiceQuestion | GoalQuestion
+    def is_reached(self, s: Any) -> bool:
+        return self.goal(s)
 
 
-def number(value: float, *mistakes: float | Expected, tolerance: float = 1e-9, unit: float = 1.0) -> NumberQuestion:
-    """Create a question about a number that is the same for every model."""
-    return NumberQuestion(lambda s: value, tolerance, unit, mistakes)
-
-
-def n_tokens(text: str, *mistakes: float) -> NumberQuestion:
+def n_tokens(text: str) -> Expected:
     def expected(s: Any) -> float | None:
         try:
             return len(prompt_ids(s[Open].loaded.tokenizer, text))
         except ValueError:  # a character outside the vocabulary
             return None
 
-    return NumberQuestion(expected, mistakes=mistakes)
+    return expected
 
 
 def of_config(value: Callable[[GPTConfig], float]) -> Expected:
@@ -160,51 +171,44 @@ DIGITS = of_config(lambda config: math.log10(config.vocab_size))
 ACTIVE, N_FEATURES = of_concepts(lambda concepts: concepts.active), of_concepts(lambda concepts: len(concepts.bias))
 
 QUESTIONS: dict[str, tuple[Question, ...]] = {
-    "configuration": (number(24, 25, 64), number(64, 12, 9216), ChoiceQuestion(2)),
-    "tokenizer": (n_tokens("lily", 1, 4), ChoiceQuestion(3)),
-    "merges": (number(1256, 1000), ChoiceQuestion(1)),
-    "embedding": (NumberQuestion(WIDTH, mistakes=(VOCABULARY,)), ChoiceQuestion(2)),
-    "positions": (ChoiceQuestion(1), ChoiceQuestion(3)),
-    "layer_norm": (number(-1, -0.7071, 1, tolerance=0.01), number(0, 1), ChoiceQuestion(2)),
-    "activations": (GoalQuestion(lambda s: abs(s[Open].x + 0.75) < 0.01), number(0, 0.5), ChoiceQuestion(2)),
-    "feed_forward": (NumberQuestion(FF_SIZE, mistakes=(WIDTH,)), ChoiceQuestion(1)),
-    "average": (number(0.25, 0.3333, tolerance=0.001), ChoiceQuestion(3)),
-    "dot_products": (number(11, 24), ChoiceQuestion(1)),
-    "queries": (number(8, 64), ChoiceQuestion(2)),
-    "attention": (GoalQuestion(attends_to_previous), number(1, 0), ChoiceQuestion(1)),
-    "verse": (number(7, 8, 6), ChoiceQuestion(1)),
-    "shortcuts": (number(25, 6, 0.04, tolerance=2), number(6, 25, tolerance=0.3)),
-    "block": (ChoiceQuestion(2), number(2, 1)),
-    "model": (NumberQuestion(settled), ChoiceQuestion(3)),
-    "skeleton": (ChoiceQuestion(3), ChoiceQuestion(1)),
-    "initialisation": (number(0.204, 0.2887, 24, tolerance=0.005), number(1, 0, 0.02), ChoiceQuestion(1)),
+    "configuration": (Number(24, 25, 64), Number(64, 12, 9216), Choice(2)),
+    "tokenizer": (Number(n_tokens("lily"), 1, 4), Choice(3)),
+    "merges": (Number(1256, 1000), Choice(1)),
+    "embedding": (Number(WIDTH, VOCABULARY), Choice(2)),
+    "positions": (Choice(1), Choice(3)),
+    "layer_norm": (Number(-1, -0.7071, 1, tolerance=0.01), Number(0, 1), Choice(2)),
+    "activations": (Goal(lambda s: abs(s[Open].x + 0.75) < 0.01), Number(0, 0.5), Choice(2)),
+    "feed_forward": (Number(FF_SIZE, WIDTH), Choice(1)),
+    "average": (Number(0.25, 0.3333, tolerance=0.001), Choice(3)),
+    "dot_products": (Number(11, 24), Choice(1)),
+    "queries": (Number(8, 64), Choice(2)),
+    "attention": (Goal(attends_to_previous), Number(1, 0), Choice(1)),
+    "verse": (Number(7, 8, 6), Choice(1)),
+    "shortcuts": (Number(25, 6, 0.04, tolerance=2), Number(6, 25, tolerance=0.3)),
+    "block": (Choice(2), Number(2, 1)),
+    "model": (Number(settled), Choice(3)),
+    "skeleton": (Choice(3), Choice(1)),
+    "initialisation": (Number(0.204, 0.2887, 24, tolerance=0.005), Number(1, 0, 0.02), Choice(1)),
     "parameters": (
-        number(38.6, 124.4, 163, tolerance=0.6, unit=1e6),
-        number(621.8, 163, 155.5, tolerance=1, unit=2**20),
+        Number(38.6, 124.4, 163, tolerance=0.6, unit=1e6),
+        Number(621.8, 163, 155.5, tolerance=1, unit=2**20),
     ),
-    "untrained": (
-        NumberQuestion(CHANCE, 0.005, 0.01),
-        NumberQuestion(NATS, 0.02, mistakes=(BITS, DIGITS)),
-    ),
-    "batches": (number(100, 10, 110), ChoiceQuestion(2), number(9, 10)),
-    "loss": (number(2, 0.693, tolerance=0.01), number(0, 1), ChoiceQuestion(3)),
-    "greedy": (number(12, 11, 13), number(256, 300), ChoiceQuestion(1)),
-    "sampling": (
-        GoalQuestion(lambda s: s[Open].temperature == 0 or s[Open].top_k == 1),
-        number(1, 0.5, 4),
-        ChoiceQuestion(2),
-    ),
-    "small": (number(0, 4, 1), ChoiceQuestion(3)),
-    "optimizer": (number(0.98, 1.02, 0.8), ChoiceQuestion(1)),
-    "training": (ChoiceQuestion(2), ChoiceQuestion(3)),
-    "schedule": (number(0.0006, 0.006, tolerance=1e-6), number(0.25, 4), ChoiceQuestion(2)),
-    "dropout": (number(2, 0.5), ChoiceQuestion(1)),
-    "layouts": (number(3, 12), ChoiceQuestion(2)),
-    "next": (ChoiceQuestion(2), number(1, 1024)),
-    "concepts": (NumberQuestion(ACTIVE, mistakes=(WIDTH, N_FEATURES)), ChoiceQuestion(1), ChoiceQuestion(3)),
-    "rotary": (ChoiceQuestion(3), ChoiceQuestion(1)),
-    "rms_norm": (number(1.4, 1, 0.28, tolerance=0.005), number(192, 384)),
-    "swiglu": (number(8 / 3, 4, 2, tolerance=0.04), ChoiceQuestion(1)),
-    "grouped_queries": (number(4, 0.25, 8), number(32, 1)),
-    "no_biases": (number(2112, 1728, 444864), ChoiceQuestion(3)),
+    "untrained": (Number(CHANCE, tolerance=0.005, unit=0.01), Number(NATS, BITS, DIGITS, tolerance=0.02)),
+    "batches": (Number(100, 10, 110), Choice(2), Number(9, 10)),
+    "loss": (Number(2, 0.693, tolerance=0.01), Number(0, 1), Choice(3)),
+    "greedy": (Number(12, 11, 13), Number(256, 300), Choice(1)),
+    "sampling": (Goal(lambda s: s[Open].temperature == 0 or s[Open].top_k == 1), Number(1, 0.5, 4), Choice(2)),
+    "small": (Number(0, 4, 1), Choice(3)),
+    "optimizer": (Number(0.98, 1.02, 0.8), Choice(1)),
+    "training": (Choice(2), Choice(3)),
+    "schedule": (Number(0.0006, 0.006, tolerance=1e-6), Number(0.25, 4), Choice(2)),
+    "dropout": (Number(2, 0.5), Choice(1)),
+    "layouts": (Number(3, 12), Choice(2)),
+    "next": (Choice(2), Number(1, 1024)),
+    "concepts": (Number(ACTIVE, WIDTH, N_FEATURES), Choice(1), Choice(3)),
+    "rotary": (Choice(3), Choice(1)),
+    "rms_norm": (Number(1.4, 1, 0.28, tolerance=0.005), Number(192, 384)),
+    "swiglu": (Number(8 / 3, 4, 2, tolerance=0.04), Choice(1)),
+    "grouped_queries": (Number(4, 0.25, 8), Number(32, 1)),
+    "no_biases": (Number(2112, 1728, 444864), Choice(3)),
 }

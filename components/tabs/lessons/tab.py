@@ -22,7 +22,7 @@ from components.tabs.lessons.code_view import Excerpt, coloured, excerpt, printe
 from components.tabs.lessons.course import BY_KEY, LESSONS, SYNONYMS, Lesson
 from components.tabs.lessons.figure import EXAMPLE, MAX_TOKENS, Drawn, Figure, Open, Reply, checked_ids
 from components.tabs.lessons.pictures import FIGURES, PANELS
-from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
+from components.tabs.lessons.questions import N_CHOICES, QUESTIONS
 from components.widgets.simple import course, predictions, table
 from components.widgets.tokens import tokens
 from components.widgets.widget import widget
@@ -30,7 +30,6 @@ from gpt import PRESETS, Generation, GPTConfig, LoadedModel
 from gpt.experiments.shapes import next_token_multiplications
 
 CONTROL_KINDS = "text_box", "slider", "choice"
-KINDS = {NumberQuestion: "number", ChoiceQuestion: "choice", GoalQuestion: "goal"}
 _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 <h3 class="gb-try-title"></h3><ol class="gb-questions"></ol>
 <button type="button" class="gb-lesson-go gb-button"></button>
@@ -134,19 +133,18 @@ def listing(found: Excerpt) -> dict[str, Any]:
 def question_data(lesson: Lesson, n: int, s: Any) -> dict[str, Any]:
     """Return a question with its kind and answer, and the verdict on the visitor's answer. `n` is 1-based."""
     question, reply = QUESTIONS[lesson.key][n - 1], replies(s).get(n, Reply())
-    right = question.expected(s) if isinstance(question, NumberQuestion) else None
+    right = question.right(s)
     values = {"right": "…" if right is None else f"{right:,g}"}
 
     def text(part: str) -> str:
         return lesson_text(lesson, part if n == 1 else f"{n}.{part}", s[Open].loaded, **values)
 
-    n_choices = question.n_choices if isinstance(question, ChoiceQuestion) else 0
-    shown = reply.verdict or ("goal" if isinstance(question, GoalQuestion) else "")
+    shown = reply.verdict or ("goal" if question.kind == "goal" else "")
     reason = text(reply.text) if reply.text else ""
     return {
-        "kind": KINDS[type(question)],
+        "kind": question.kind,
         "question": text("question"),
-        "choices": [text(f"choice.{n}") for n in range(1, n_choices + 1)],
+        "choices": [text(f"choice.{n}") for n in range(1, N_CHOICES + 1)] if question.kind == "choice" else [],
         "verdict": reply.verdict,
         "feedback": t(f"lessons.{shown}", text=reason) if shown else "",
         "answer": text("answer"),
@@ -188,8 +186,7 @@ def answer(session: Session, sent: dict[str, Any]) -> None:
 
 def replies(s: Any) -> dict[int, Reply]:
     """Return the reply to the last answer to each question, and to each goal that the figure has reached."""
-    goals = enumerate(QUESTIONS.get(s[Open].lesson, ()), 1)
-    reached = [n for n, goal in goals if isinstance(goal, GoalQuestion) and goal.is_reached(s)]
+    reached = [n for n, question in enumerate(QUESTIONS.get(s[Open].lesson, ()), 1) if question.is_reached(s)]
     return {**s[Open].replies, **dict.fromkeys(reached, Reply("right"))}
 
 

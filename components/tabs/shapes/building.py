@@ -174,12 +174,9 @@ def room(s: Any) -> str:
 
 def status_sentence(built: Built, running: bool) -> str:
     is_whole, shape = built.finished or running, built.shape
-    sentence = t(
-        "shapes.status" if is_whole else "shapes.status.stopped",
-        n=f"{count_parameters(shape.config, skeleton=shape.skeleton):,}",
-        seconds=f"{built.seconds:.2f}",
-        tokens=built.n_tokens,
-    )
+    parameters = f"{count_parameters(shape.config, skeleton=shape.skeleton):,}"
+    key = "shapes.status" if is_whole else "shapes.status.stopped"
+    sentence = t(key, n=parameters, seconds=f"{built.seconds:.2f}", tokens=built.n_tokens)
     if built.job is None:
         sentence = t("shapes.status.example") + sentence
     return sentence + seed_of(built.seed) if is_whole else sentence
@@ -188,9 +185,8 @@ def status_sentence(built: Built, running: bool) -> str:
 def stages_chart(built: Built) -> Drawing:
     config, skeleton = built.shape.config, built.shape.skeleton
     names = {name: t(key) for name, key in MODULES.items()}
-    names[f"h.{config.n_layer - 1}"] = t(
-        "shapes.stage.identity" if skeleton else "shapes.stage.blocks", n=config.n_layer
-    )
+    blocks = "shapes.stage.identity" if skeleton else "shapes.stage.blocks"
+    names[f"h.{config.n_layer - 1}"] = t(blocks, n=config.n_layer)
     if skeleton:
         names["ln_f"] = t("shapes.stage.no_norm")
     shapes = {names[name]: list(shape) for name, shape in built.stages.items() if name in names}

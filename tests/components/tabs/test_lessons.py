@@ -14,7 +14,7 @@ from components.tabs.inside.film import open_film
 from components.tabs.lessons.course import LESSONS, POEM
 from components.tabs.lessons.figure import Open
 from components.tabs.lessons.pictures import FIGURES
-from components.tabs.lessons.questions import QUESTIONS, NumberQuestion, parse_number
+from components.tabs.lessons.questions import QUESTIONS, Number, parse_number
 from components.tabs.lessons.tab import (
     OtherTabs,
     answer,
@@ -131,13 +131,13 @@ def test_an_answer_is_checked_and_a_wrong_one_gets_a_reply_of_its_kind(page, loa
     [
         pytest.param(key, marks=[pytest.mark.thorough] if key == "no_biases" else [])  # the slowest
         for key, asked in QUESTIONS.items()
-        if any(isinstance(each, NumberQuestion) for each in asked)
+        if any(isinstance(each, Number) for each in asked)
     ],
 )
 def test_the_right_answer_is_right_and_no_mistake_is(page, loaded, lesson):
     open_lesson(loaded, page.session, lesson)
     for question in QUESTIONS[lesson]:
-        if isinstance(question, NumberQuestion):
+        if isinstance(question, Number):
             if callable(question.expected):  # the number is computed with the figure
                 shown(page)
             s = Reads(page.session.snapshot())

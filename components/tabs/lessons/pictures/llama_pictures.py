@@ -21,8 +21,7 @@ from gpt.models.sources import LLAMA_MODEL
 
 T = TypeVar("T")
 NAMES = {"gpt2": DEFAULT_MODEL, "llama": LLAMA_MODEL}
-MAX_SHIFT = 200
-SHIFTS = tuple(range(0, MAX_SHIFT + 1, 8))
+SHIFTS = tuple(range(0, 201, 8))
 ACTIVE = 0.1  # magnitude above which a neuron counts as active
 MAX_CACHED = 256  # context length of both models, in tokens
 
@@ -79,13 +78,8 @@ def rotary(s: Any) -> Drawn:
     """Plot how much the next-token prediction changes when all positions in the text are shifted."""
     shift = s[Open].shift // SHIFTS[1] * SHIFTS[1]
     changed = s[shift_effects]
-    figure = lines(
-        np.array(SHIFTS),
-        groups(**changed),
-        x_title=words("shift"),
-        y_title=words("llama.changed"),
-        mark=("", shift),
-    )
+    x_title, y_title = words("shift"), words("llama.changed")
+    figure = lines(np.array(SHIFTS), groups(**changed), x_title=x_title, y_title=y_title, mark=("", shift))
     here = {shape: percent(float(values[SHIFTS.index(shift)])) for shape, values in changed.items()}
     sizes = (f"{parameter_parts(config)['position_embedding']:,}" for config in s[configs].values())
     return Drawn(chart=(figure, words("rotary", n=shift, **here)), table=table(("position.learned", *sizes)))

@@ -30,11 +30,8 @@ def configuration(s: Any) -> Drawn:
 def parameters(s: Any) -> Drawn:
     """Count the 124M configuration's parameters with or without weight tying, and list its size in each data type."""
     config = UNTIED_124M if s[Open].tying == "untied" else GPTConfig(qkv_bias=False)
-    return Drawn(
-        parameter_count(config, False),
-        chart=parameter_bars(config, False),
-        table=size_rows(config, False),
-    )
+    rows = size_rows(config, False)
+    return Drawn(parameter_count(config, False), chart=parameter_bars(config, False), table=rows)
 
 
 def layouts(s: Any) -> Drawn:
@@ -81,14 +78,8 @@ def cost(s: Any) -> Drawing:
     )
     with_cache, without = (next_token_multiplications(config, length, cached=cached) for cached in (True, False))
     unit = 1e8 if spoken() == "zh" else 1e6  # Chinese text uses units of 10⁸
-    text = words(
-        "cost",
-        model=words(f"next.choice.{s[Open].preset}"),
-        n=f"{length:,}",
-        cached=f"{with_cache / unit:,.1f}",
-        uncached=f"{without / unit:,.1f}",
-        times=f"{without / with_cache:,.0f}",
-        memory=format_bytes(4 * cache_numbers(config) * length),
-        each=format_bytes(4 * cache_numbers(config)),
-    )
-    return figure, text
+    work = {"cached": f"{with_cache / unit:,.1f}", "uncached": f"{without / unit:,.1f}"}
+    work |= {"times": f"{without / with_cache:,.0f}"}
+    each = 4 * cache_numbers(config)
+    memory = {"memory": format_bytes(each * length), "each": format_bytes(each)}
+    return figure, words("cost", model=words(f"next.choice.{s[Open].preset}"), n=f"{length:,}", **work, **memory)

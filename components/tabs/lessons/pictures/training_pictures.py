@@ -40,7 +40,6 @@ STEPS, EVERY = 400, 20
 CONTEXT = 32
 VALLEY_STEPS = 40
 VALLEY = (1.0, 25.0)  # steepness along each weight
-RATES = (0.01, 0.12, 0.01)  # above this range, plain gradient descent overflows
 SCHEDULE = (0.006, 0.0006, 200)  # highest and lowest rate, number of updates
 _alone = threading.Lock()
 
