@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, count, islice
+from itertools import chain, count, islice, pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -240,18 +240,14 @@ class StoryRows:
     def epoch(self, number: int) -> np.ndarray:
         """Return all rows of one epoch in a random order that depends only on the seed: (n, block_size + 1)."""
         rng = np.random.default_rng([self.seed, number])
-        order = rng.permutation(len(self.documents))
-        stream = np.concatenate([self.documents[i] for i in order])
-        width = self.block_size + 1
+        documents = [self.documents[i] for i in rng.permutation(len(self.documents))]
+        stream, width = np.concatenate(documents), self.block_size + 1
         starts: list[int] = []
-        begin = 0
-        for i in order:
-            end = begin + len(self.documents[i])
+        for begin, end in pairwise([0, *np.cumsum([len(ids) for ids in documents]).tolist()]):
             if not starts or end > starts[-1] + width:  # truncated in the previous row
                 starts.append(begin)
                 while end > starts[-1] + width:
                     starts.append(starts[-1] + self.block_size // 2)
-            begin = end
         at = np.array(starts)
         kind = rng.random(len(at))
         at += kind < 0.25

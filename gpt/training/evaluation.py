@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from gpt.analysis.predictions import TokenStatistics, text_statistics
 from gpt.background import Progress
@@ -85,11 +86,10 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
     nats = 0.0
     for at in range(0, len(pairs), batch_size):
         batch = pairs[at : at + batch_size]
-        width = len(batch[-1][0])
-        inputs = torch.tensor([i + [0] * (width - len(i)) for i, _ in batch], device=device)
-        targets = torch.tensor([t + [-100] * (width - len(t)) for _, t in batch], device=device)
+        inputs = pad_sequence([torch.tensor(ids, device=device) for ids, _ in batch], batch_first=True)
+        targets = pad_sequence([torch.tensor(ids, device=device) for _, ids in batch], True, -100).flatten()
         logits = model(inputs).flatten(0, 1).float()  # (batch x width, vocab_size)
-        nats += F.cross_entropy(logits, targets.flatten(), ignore_index=-100, reduction="sum").item()
+        nats += F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum").item()
     scored = [token_id for ids in documents for token_id in ids[1:] if token_id != unknown]
     return Score(nats, len(scored), sum(len(tokenizer.token_bytes(token_id)) for token_id in scored))
 

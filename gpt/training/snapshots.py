@@ -69,10 +69,8 @@ def unpack_model(config: GPTConfig, packed: Mapping[str, Tensor]) -> GPT:
         for name, value in packed.items()
         if not name.endswith(SCALE)
     }
-    if config.tie_weights:
-        state["lm_head.weight"] = state["wte.weight"]
     model = meta_model(config)
-    model.load_state_dict(state, assign=True)
+    model.load_state_dict(state, strict=False, assign=True)
     if config.tie_weights:
         model.lm_head.weight = model.wte.weight
     return model.eval().requires_grad_(False)

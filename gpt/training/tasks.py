@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from string import ascii_lowercase
@@ -108,20 +108,14 @@ def answer(loaded: LoadedModel, prompt: str, length: int) -> str:
     return "".join(step.text for step in generate(loaded, prompt, SamplingParams(temperature=0), length))
 
 
-def draw_letters(rng: np.random.Generator, count: int) -> str:
-    return "".join(ascii_lowercase[i] for i in rng.integers(len(ascii_lowercase), size=count))
+def letters_task(solve: Callable[[str], Iterable[str]]) -> Callable[[np.random.Generator], Example]:
+    """Return a function that draws eight letters and the same letters in another order, like "qbdazkce>abcdekqz"."""
 
+    def draw(rng: np.random.Generator) -> Example:
+        letters = "".join(ascii_lowercase[i] for i in rng.integers(len(ascii_lowercase), size=8))
+        return Example(f"{letters}>", "".join(solve(letters)) + "\n", letters)
 
-def draw_sort(rng: np.random.Generator) -> Example:
-    """Return letters and the same letters in alphabetical order: "qbdazkce>abcdekqz"."""
-    letters = draw_letters(rng, 8)
-    return Example(f"{letters}>", "".join(sorted(letters)) + "\n", letters)
-
-
-def draw_reverse(rng: np.random.Generator) -> Example:
-    """Return letters and the same letters in reverse order: "qbdazkce>eckzadbq"."""
-    letters = draw_letters(rng, 8)
-    return Example(f"{letters}>", letters[::-1] + "\n", letters)
+    return draw
 
 
 def draw_add(rng: np.random.Generator) -> Example:
@@ -144,8 +138,8 @@ def draw_copy(rng: np.random.Generator) -> Example:
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        Task("sort", ascii_lowercase + ">", 18, draw_sort),
-        Task("reverse", ascii_lowercase + ">", 18, draw_reverse),
+        Task("sort", ascii_lowercase + ">", 18, letters_task(sorted)),
+        Task("reverse", ascii_lowercase + ">", 18, letters_task(reversed)),
         Task("add", "0123456789+=", 10, draw_add),
         Task("copy", ascii_lowercase + ".", 21, draw_copy),
     )

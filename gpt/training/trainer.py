@@ -16,7 +16,6 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from gpt.errors import GPTError
 from gpt.inference.packed_weights import has_bfloat16
@@ -52,6 +51,13 @@ class Process:
         totals = torch.tensor(numbers, dtype=torch.float64, device=self.device)
         dist.all_reduce(totals)
         return list(totals.tolist())
+
+    def average(self, tensors: Iterable[Tensor]) -> None:
+        """Replace each tensor by its mean over all processes. Every process must call this."""
+        if self.world_size > 1:
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+                tensor /= self.world_size
 
     def autocast(self) -> torch.autocast:
         """Return the autocast context, which computes matrix products in bfloat16 if `bf16` is set."""
@@ -104,17 +110,6 @@ class Batch(NamedTuple):
         return cls(ids[:, :-1], ids[:, 1:])
 
 
-class _LossModule(nn.Module):
-    """Computes the loss in its forward pass, so that DistributedDataParallel and torch.compile can wrap it."""
-
-    def __init__(self, model: GPT) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, idx: Tensor, targets: Tensor) -> Tensor:
-        return self.model.loss(idx, targets)
-
-
 class Trainer:
     """A model, its optimizers and its training progress. Between updates, the model is in evaluation mode.
 
@@ -130,11 +125,7 @@ class Trainer:
         self.recipe = recipe
         self.model = model.to(self.process.device).eval()
         self.optimizers = make_optimizers(self.model, recipe)
-        self._loss: Any = _LossModule(self.model)
-        if self.process.world_size > 1:
-            self._loss = DistributedDataParallel(self._loss)
-        if compiled:
-            self._loss = torch.compile(self._loss)
+        self._loss = torch.compile(self.model.loss) if compiled else self.model.loss
         self.step, self.best = 0, math.inf
         self.losses: list[float] = []
         self._began = time.monotonic()
@@ -168,6 +159,7 @@ class Trainer:
             loss = self._loss(idx, targets)
         self.model.eval()
         loss.backward()
+        process.average(parameter.grad for parameter in self.model.parameters() if parameter.grad is not None)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
         mean = process.all_reduce(loss.item())[0] / process.world_size
         self._check_finite(mean, norm.item())
