@@ -112,34 +112,33 @@ class Checker:
         return Verdict(step, "ok")
 
     def judge(self, step: Step, test: Test, answer: Answer) -> Verdict:
-        expected, received = self.expected(test), answer.get("result")
-        if "error" not in answer and agrees(received, expected, test.tolerance):
+        if self.passes(test, answer):
             return Verdict(step, "ok")
         if answer.get("error") == "NotImplementedError":
-            key = answer["message"] or step.key
-            return Verdict(step, "gap", test, problem=NOT_WRITTEN.format(key=key))
+            return Verdict(step, "gap", test, problem=NOT_WRITTEN.format(key=answer["message"] or step.key))
+        expected, received = self.expected(test), answer.get("result")
         problem = error_message(answer) if "error" in answer else difference(expected, received, test.tolerance)
-        mistake = self.recognise(step, test, answer)
-        hint = mistake.hint if mistake else general_hint(expected, received, test.tolerance)
+        known = () if test.is_long or answer.get("error") in GENERAL_ERRORS else step.mistakes
+        hint = next((mistake.hint for mistake in known if self.explains(step, mistake, test, answer)), None)
+        hint = hint or general_hint(expected, received, test.tolerance)
         return Verdict(step, "wrong", test, expected, received, problem, hint)
 
-    def recognise(self, step: Step, test: Test, answer: Answer) -> Mistake | None:
-        """Return the step's first known mistake that passes all earlier tests and gives this answer."""
-        if test.is_long or answer.get("error") in GENERAL_ERRORS:
-            return None
-        for mistake in step.mistakes:
-            same = same_answer(self.answer_of(test, step, mistake), answer, test.tolerance)
-            if same and self.shows_at(step, mistake) is test:
-                return mistake
-        return None
+    def explains(self, step: Step, mistake: Mistake, test: Test, answer: Answer) -> bool:
+        """Return whether a known mistake passes all earlier tests and gives this answer."""
+        failed, shown = self.effect(step, mistake)
+        if failed is not test:
+            return False
+        if "error" in shown or "error" in answer:
+            return all(shown.get(name) == answer.get(name) for name in ("error", "message"))
+        return agrees(shown["result"], answer["result"], test.tolerance, equal_nan=True)
 
-    def shows_at(self, step: Step, mistake: Mistake) -> Test | None:
-        """Return the first of a step's tests that detects a known mistake."""
-        for test in step.tests:
-            answer = self.answer_of(test, step, mistake)
-            if "error" in answer or not agrees(answer["result"], self.expected(test), test.tolerance):
-                return test
-        return None
+    def effect(self, step: Step, mistake: Mistake) -> tuple[Test, Answer]:
+        """Return the first of a step's tests that detects a known mistake, and its answer."""
+        answers = ((test, self.answer_of(test, step, mistake)) for test in step.tests)
+        return next((test, answer) for test, answer in answers if not self.passes(test, answer))
+
+    def passes(self, test: Test, answer: Answer) -> bool:
+        return "error" not in answer and agrees(answer["result"], self.expected(test), test.tolerance)
 
     def inputs(self, test: Test) -> dict[str, Any]:
         return self.reference.inputs(test.run)
@@ -177,12 +176,6 @@ def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = 
     if a.shape != b.shape or a.is_floating_point() != b.is_floating_point():
         return False
     return not differs(b, a, tolerance, equal_nan=equal_nan).any()
-
-
-def same_answer(a: Answer, b: Answer, tolerance: float) -> bool:
-    if "error" in a or "error" in b:
-        return a.get("error") == b.get("error") and a.get("message") == b.get("message")
-    return agrees(a["result"], b["result"], tolerance, equal_nan=True)
 
 
 def error_message(answer: dict[str, Any]) -> Words:

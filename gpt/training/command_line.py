@@ -51,10 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run = FolderRun(options)
             with join_processes(run.recipe.precision) as process:
                 if not run.train(process, stop=lambda: bool(received)):
-                    if process.is_first:
+                    if process.rank == 0:
                         print(f"stopped; continue with --out {options.out} --resume", file=sys.stderr)
                     return 128 + (received[0] if received else signal.SIGTERM)
-        if process.is_first:
+        if process.rank == 0:
             best = load_model(run.folder.best)
             score = score_stories(best.model, best.tokenizer, run.data.held_back)
             print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits per byte on the held-back text")

@@ -187,12 +187,12 @@ class FolderRun:
         if self.saved is not None:
             trainer.load(self.saved)
         process.all_reduce(0.0)  # wait until every process has checked the folder
-        if process.is_first and self.saved is None:
+        if process.rank == 0 and self.saved is None:
             self.folder.begin(self.data.vocabulary, self.options)
             self.folder.save(self.state(trainer))
-        steps = snapshot_steps(recipe.steps, self.options.snapshots) if process.is_first else ()
+        steps = snapshot_steps(recipe.steps, self.options.snapshots) if process.rank == 0 else ()
         batches = self.data.batches(recipe.batch_size, trainer.step)
-        is_silent = None if process.is_first else True  # None: where there is no terminal
+        is_silent = None if process.rank == 0 else True  # None: where there is no terminal
         row_tokens = recipe.batch_size * recipe.block_size
         with tqdm(
             total=recipe.steps, initial=trainer.step, unit=" tokens", unit_scale=row_tokens, disable=is_silent
@@ -208,8 +208,8 @@ class FolderRun:
                 bar.update()
                 if trainer.step % self.options.every == 0 or trainer.step == recipe.steps:
                     line = self.evaluate(trainer)
-                    bar.write(line) if process.is_first else None
-        if trainer.step < recipe.steps and process.is_first:
+                    bar.write(line) if process.rank == 0 else None
+        if trainer.step < recipe.steps and process.rank == 0:
             self.folder.save(self.state(trainer))
         return trainer.step == recipe.steps
 
@@ -228,7 +228,7 @@ class FolderRun:
         is_best = score.loss < trainer.best
         trainer.best, trainer.losses = min(score.loss, trainer.best), []
         state, model, tokenizer = self.state(trainer), trainer.model, self.data.vocabulary
-        if trainer.process.is_first:
+        if trainer.process.rank == 0:
             self.folder.add_to_log(row)
             if is_best:
                 save_model(self.folder.best, model, tokenizer, dtype=torch.float16, overwrite=True)

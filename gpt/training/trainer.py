@@ -32,17 +32,15 @@ ITERATIONS = 5
 
 @dataclass(frozen=True)
 class Process:
-    """One of `world_size` processes that train together. bf16: whether to autocast to bfloat16."""
+    """One of `world_size` processes that train together; rank 0 writes files and prints.
+
+    bf16: whether to autocast to bfloat16.
+    """
 
     device: torch.device
     bf16: bool = False
     rank: int = 0
     world_size: int = 1
-
-    @property
-    def is_first(self) -> bool:
-        """Whether this process writes files and prints."""
-        return self.rank == 0
 
     def all_reduce(self, *numbers: float) -> list[float]:
         """Sum each number over all processes. Every process must call this."""

@@ -34,20 +34,14 @@ def checker() -> Checker:
 @pytest.fixture(scope="module")
 def verdicts(checker: Checker) -> list[Verdict]:
     """Return the verdict on each of MISTAKES, which run in this process."""
-    found = []
-    for step, mistake in MISTAKES:
-        test = checker.shows_at(step, mistake)
-        assert test is not None
-        found.append(checker.judge(step, test, checker.answer_of(test, step, mistake)))
-    return found
+    return [checker.judge(step, *checker.effect(step, mistake)) for step, mistake in MISTAKES]
 
 
 @pytest.mark.thorough
 def test_a_mistake_is_recognised_in_the_learners_process(checker: Checker, tmp_path: Path) -> None:
     with closing(LearnerProcess()) as process:
         for step in STEPS.values():
-            test = checker.shows_at(step, step.mistakes[0])
-            assert test is not None
+            test, _ = checker.effect(step, step.mistakes[0])
             path = tmp_path / f"{step.key}.py"
             path.write_text(with_mistake(step, step.mistakes[0]), encoding="utf-8")
             answer = process.ask(path, test.run, checker.inputs(test), test.seconds)
