@@ -89,7 +89,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.resume:
-        parser.set_defaults(**RunFolder(options.out).options())
+        parser.set_defaults(**RunFolder(options.out).load()["options"])
         options = parser.parse_args(arguments)
     options.preset = options.preset or default_preset(options)
     if options.preset in (None, "stories") and not options.text and not options.characters:

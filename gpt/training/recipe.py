@@ -130,12 +130,6 @@ class Recipe:
         done = step / max(1, self.steps - 1)
         return self.repeats_first + (self.repeats_last - self.repeats_first) * done
 
-    def check_same(self, begun: Recipe) -> None:
-        for each in fields(self):
-            old, new = getattr(begun, each.name), getattr(self, each.name)
-            if old != new:
-                raise GPTError("training.other_recipe", name=each.name, old=old, new=new)
-
 
 # nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller CPU settings in its
 # README. Here the learning rate decays linearly to zero; in nanoGPT it decays to a tenth along a cosine.

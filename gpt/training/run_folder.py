@@ -1,8 +1,7 @@
 """A training run that writes its files to a folder and shows its progress on the terminal.
 
 vocab.tiktoken   the vocabulary (characters.json for a vocabulary of characters)
-options.json     the options of the command that started the run
-last.pt          the state to resume from: weights, optimizers, step, recipe
+last.pt          the state to resume from: weights, optimizers, step, recipe, and the options of the command
 log.csv          one row per evaluation
 samples.txt      sample texts from each evaluation
 best/            the model with the lowest held-back loss, in our own layout
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import os
 import pickle
 from collections.abc import Callable
@@ -27,12 +25,10 @@ import torch
 from tqdm import tqdm
 
 from gpt.errors import GPTError
-from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabulary
 from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
-from gpt.tokenizer import Vocabulary
 from gpt.training.data import StoryDataset, TextDataset, read_text, shakespeare_text
 from gpt.training.evaluation import sample
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
@@ -41,9 +37,7 @@ from gpt.training.trainer import Process, Trainer
 
 SAMPLE_TOKENS = 100
 LINE_STEPS = 20  # steps between updates of the progress bar, which shows their mean loss
-
-
-STATE = ("model", "optimizers", "step", "best", "losses", "seconds", "recipe", "text")  # saved in last.pt
+STATE = ("model", "optimizers", "step", "best", "losses", "seconds", "recipe", "text", "options")  # saved in last.pt
 
 
 class LogRow(NamedTuple):
@@ -66,19 +60,6 @@ class RunFolder:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.best, self.snapshots = self.path / "best", self.path / "snapshots"
-
-    def options(self) -> dict[str, Any]:
-        """Return the options of the command that started the run, or {} if they were not saved."""
-        path = self.path / "options.json"
-        return read_json(path, dict) if path.is_file() else {}
-
-    def begin(self, tokenizer: Vocabulary, options: argparse.Namespace) -> None:
-        """Create the folder with the vocabulary and the command's options, as JSON values."""
-        kept = {name: value for name, value in vars(options).items() if name not in ("out", "resume")}
-        kept = {name: str(x.resolve()) if isinstance(x, Path) else x for name, x in kept.items()}
-        self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / "options.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        write_vocabulary(tokenizer, self.path)
 
     def load(self) -> dict[str, Any]:
         """Load the latest saved state. Raises ValueError if there is none or its file cannot be read."""
@@ -146,7 +127,9 @@ class FolderRun:
         self.options, self.recipe, self.folder = options, chosen_recipe(options), RunFolder(options.out)
         self.saved = self.folder.load() if options.resume else None
         if self.saved is not None:
-            self.recipe.check_same(Recipe(**self.saved["recipe"]))
+            for name, old in self.saved["recipe"].items():
+                if old != (new := getattr(self.recipe, name)):
+                    raise GPTError("training.other_recipe", name=name, old=old, new=new)
         elif options.out.exists() and any(options.out.iterdir()):
             raise GPTError("training.out_not_empty", path=options.out)
         self.data = self._data()
@@ -188,7 +171,8 @@ class FolderRun:
             trainer.load(self.saved)
         process.all_reduce(0.0)  # wait until every process has checked the folder
         if process.rank == 0 and self.saved is None:
-            self.folder.begin(self.data.vocabulary, self.options)
+            self.folder.path.mkdir(parents=True, exist_ok=True)
+            write_vocabulary(self.data.vocabulary, self.folder.path)
             self.folder.save(self.state(trainer))
         steps = snapshot_steps(recipe.steps, self.options.snapshots) if process.rank == 0 else ()
         batches = self.data.batches(recipe.batch_size, trainer.step)
@@ -242,4 +226,6 @@ class FolderRun:
         )
 
     def state(self, trainer: Trainer) -> dict[str, Any]:
-        return {**trainer.state(), "recipe": asdict(self.recipe), "text": self.data.fingerprint}
+        options = {name: str(x.resolve()) if isinstance(x, Path) else x for name, x in vars(self.options).items()}
+        recipe = asdict(self.recipe)
+        return {**trainer.state(), "recipe": recipe, "text": self.data.fingerprint, "options": options}
