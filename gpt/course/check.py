@@ -89,12 +89,12 @@ class Checker:
     ) -> Iterator[Verdict]:
         """Run the tests in one process, and yield a verdict for each step up to the first failure.
 
-        on_wait: see `LearnerProcess.ask`.
+        on_wait: see `LearnerProcess`.
         """
-        with closing(LearnerProcess()) as process:
+        with closing(LearnerProcess(on_wait)) as process:
 
             def answer(test: Test) -> Answer:
-                return process.ask(program, test.run, self.inputs(test), test.seconds, on_wait)
+                return process.ask(program, test.run, self.inputs(test), test.seconds)
 
             for step in steps:
                 verdict = self.judge_step(step, answer)

@@ -30,10 +30,14 @@ Answer = dict[str, Any]  # see above
 
 
 class LearnerProcess:
-    """A Python process in isolated mode. It runs one job after another until it exits or a job takes too long."""
+    """A Python process in isolated mode. It runs one job after another until it exits or a job takes too long.
 
-    def __init__(self) -> None:
+    on_wait: called repeatedly while waiting for an answer.
+    """
+
+    def __init__(self, on_wait: Callable[[], None] = lambda: None) -> None:
         self._temporary, self.n_asked = TemporaryDirectory(prefix="glassbox-course-"), 0
+        self.on_wait = on_wait
         self.folder = Path(self._temporary.name)
         with (self.folder / "printed").open("wb") as printed:
             self._process = subprocess.Popen(
@@ -43,18 +47,10 @@ class LearnerProcess:
                 stderr=subprocess.STDOUT,
             )
 
-    def ask(
-        self,
-        program: Path,
-        run: str,
-        inputs: dict[str, Any],
-        seconds: float,
-        on_wait: Callable[[], None] = lambda: None,
-    ) -> Answer:
+    def ask(self, program: Path, run: str, inputs: dict[str, Any], seconds: float) -> Answer:
         """Run lines in a program's namespace and return the answer.
 
-        The answer is the error "late" if the job exceeds its time limit, or "ended" if the process exits. on_wait:
-        called repeatedly while waiting.
+        The answer is the error "late" if the job exceeds its time limit, or "ended" if the process exits.
         """
         number, self.n_asked = self.n_asked, self.n_asked + 1
         job, path = {"path": str(program.resolve()), "run": run, "inputs": inputs}, self.folder / f"{number}.pt"
@@ -70,7 +66,7 @@ class LearnerProcess:
             if time.monotonic() > until:
                 self._process.kill()
                 return {"error": "late", "message": f"{seconds:g}", "line": 0, "code": ""}
-            on_wait()
+            self.on_wait()
             time.sleep(POLL_SECONDS)
         answer: Answer = torch.load(path)
         path.unlink()

@@ -72,11 +72,10 @@ def language_of(folder: Path) -> Language:
 
 def steps_before(step: Step) -> list[Step]:
     """Return the steps that a step builds on, in order, followed by the step itself."""
-    owners = {name: other for other in STEPS.values() for name in other.defines}
-    found, wanted = {step.key}, [step]
-    while wanted:
-        for name in wanted.pop().uses & owners.keys():
-            if owners[name].key not in found:
-                found.add(owners[name].key)
-                wanted.append(owners[name])
-    return [other for other in STEPS.values() if other.key in found]
+    found: list[Step] = []
+    names = step.defines
+    for other in reversed(STEPS.values()):
+        if other.defines & names:
+            names |= other.uses
+            found.insert(0, other)
+    return found
