@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 import torch
 
-from gpt.course.check import Checker, explain, line
+from gpt.course.check import Checker, Verdict, explain, line
 from gpt.course.notebook import write_notebooks
 from gpt.course.program import PROGRAM, find_step, language_of, start, steps_before
 from gpt.course.steps import LANGUAGES, STEPS, Step, Words
@@ -37,41 +37,38 @@ def main(
 
     write_books: writes the book to a folder and returns its files; None omits the command "book".
     """
-    options = parse(arguments, program, has_book=write_books is not None)
+    writers = {"notebooks": write_notebooks} | ({"book": write_books} if write_books else {})
+    options = parse(arguments, program, writers)
     torch.set_num_threads(1)  # same sums as in the learner's process; more threads do not speed up a small model
     try:
         if options.command == "start":
             start(options.folder, options.language)
             started = STARTED.format(path=options.folder / PROGRAM, folder=options.folder)
             print(started.of(options.language))
-            return 0
-        if options.command == "solution":
+        elif options.command == "solution":
             print(find_step(options.step).solution(options.language))
-            return 0
-        if options.command in ("notebooks", "book"):
-            write = write_notebooks if options.command == "notebooks" else write_books
-            assert write is not None
-            print(*write(options.folder), sep="\n")
-            return 0
-        folder, step = place(options.where)
-        steps = list(STEPS.values()) if step is None else steps_before(step)
-        if options.command == "watch":
-            watch(folder, steps)
-        return 0 if report(Checker(), folder, steps) else 1
+        elif options.command in writers:
+            print(*writers[options.command](options.folder), sep="\n")
+        else:
+            folder, steps = place(options.where)
+            if options.command == "watch":
+                watch(folder, steps)
+            return 0 if report(Checker(), folder, steps) else 1
     except (GPTError, OSError) as problem:
         print(problem, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return 0
+        pass
+    return 0
 
 
-def place(words: Sequence[str]) -> tuple[Path, Step | None]:
+def place(words: Sequence[str]) -> tuple[Path, list[Step]]:
     """Parse a folder and a step, in either order. Defaults to the current folder and all steps."""
     keys = [word for word in words if word in STEPS and not (Path(word) / PROGRAM).exists()]
     folders = [word for word in words if word not in keys]
     if len(keys) > 1 or len(folders) > 1:
         raise GPTError("course.arguments", steps=", ".join(STEPS))
-    return Path(folders[0] if folders else "."), find_step(keys[0]) if keys else None
+    return Path(*folders), steps_before(STEPS[keys[0]]) if keys else [*STEPS.values()]
 
 
 def watch(folder: Path, steps: list[Step]) -> NoReturn:
@@ -87,20 +84,21 @@ def watch(folder: Path, steps: list[Step]) -> NoReturn:
 
 def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
     """Check the steps, printing one line per step and the first problem. Returns whether all steps are ok."""
-    language, verdict, n_ok = language_of(folder), None, 0
+    language, verdicts = language_of(folder), list[Verdict]()
     for verdict in checker.check(folder / PROGRAM, steps):
         print(line(verdict.step, verdict.state, language), flush=True)
-        n_ok += verdict.state == "ok"
-    for step in steps[n_ok + 1 :]:
+        verdicts.append(verdict)
+    for step in steps[len(verdicts) :]:
         print(line(step, "gap", language))
-    if n_ok < len(steps) and verdict is not None:
-        print("\n" + explain(verdict, language), flush=True)
+    is_ok = verdicts[-1].state == "ok"
+    if not is_ok:
+        print("\n" + explain(verdicts[-1], language), flush=True)
     elif len(steps) == len(STEPS):
         print("\n" + DONE.of(language))
-    return n_ok == len(steps)
+    return is_ok
 
 
-def parse(arguments: Sequence[str] | None, program: str, *, has_book: bool) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None, program: str, writers: Iterable[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=program, description="Build your own GPT, checked step by step.")
     commands = parser.add_subparsers(dest="command", required=True)
     begin = commands.add_parser("start", help="create a folder with the program to fill in")
@@ -110,10 +108,9 @@ def parse(arguments: Sequence[str] | None, program: str, *, has_book: bool) -> a
         command.add_argument("where", nargs="*", metavar="[FOLDER] [STEP]", help="default: this folder, all steps")
     show = commands.add_parser("solution", help="show the solution to a step")
     show.add_argument("step")
-    written = [commands.add_parser("notebooks", help="write the course as a notebook in each language")]
-    if has_book:
-        written.append(commands.add_parser("book", help="write the course as a printable book in each language"))
-    for command in written:
+    for name in writers:
+        form = "notebook" if name == "notebooks" else "printable book"
+        command = commands.add_parser(name, help=f"write the course as a {form} in each language")
         command.add_argument("folder", type=Path)
     for command in (begin, show):
         command.add_argument("--language", choices=LANGUAGES, default="en")
