@@ -49,7 +49,7 @@ def causes_of(
     first = len(ids) - max(MIN_LEFT_OUT_TOKENS, affordable)
     words = [word for word in words_of(tokenizer, ids) if word.start >= first and word.stop < len(ids)]
     with threads_for(12 * model.config.n_layer * model.config.n_embd**2):  # parameters of all blocks
-        return measure_causes(model, ids, token, words, edits).among(tokenizer.ids_after(held))
+        return measure_causes(model, ids, token, words, edits, tokenizer.ids_after(held))
 
 
 class Fall(NamedTuple):

@@ -79,7 +79,7 @@ def training_flops(config: GPTConfig) -> float:
 
     The backward pass costs twice as much as the forward pass (Kaplan et al., arXiv 2001.08361, section 2.1).
     """
-    total = sum(flops_per_token(config, position).total for position in range(config.block_size))
+    total = sum(sum(flops_per_token(config, position)) for position in range(config.block_size))
     return 3 * total / config.block_size
 
 

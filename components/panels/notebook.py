@@ -10,10 +10,10 @@ from components.kit import Panel, experiment_buttons
 from components.labels import marked
 from components.state.jobs import Job
 from components.widgets.simple import table
-from gpt.experiments.notebook import PRINTED, PROMPT, SEED, PrintedValue, run_notebook
+from gpt.experiments.notebook import PRINTED, PROMPT, SEED, agrees, run_notebook
 from gpt.tokenizer import gpt2_tokenizer
 
-Values = tuple[PrintedValue, ...]
+Values = dict[str, tuple[float, ...]]  # by name, those computed so far
 
 panel = Panel("notebook")
 
@@ -26,9 +26,9 @@ class Notebook:
 
 
 def steps(s: Any) -> Iterator[Values]:
-    values: Values = ()
-    for value in run_notebook():
-        values += (value,)
+    values: Values = {}
+    for name, numbers in run_notebook():
+        values = values | {name: numbers}
         yield values
 
 
@@ -36,20 +36,20 @@ def answer(s: Any) -> str:
     values = s[Notebook].latest
     if not values:
         return t("notebook.says", seed=SEED, prompt=PROMPT)
-    n = sum(value.is_equal for value in values)
+    n = sum(agrees(*value) for value in values.items())
     text = t("notebook.equal", n=n, done=len(values), total=len(PRINTED))
-    if values[-1].name == "tokens":
-        tokens = [int(token_id) for token_id in values[-1].computed]
+    if "tokens" in values:
+        tokens = [int(token_id) for token_id in values["tokens"]]
         text += t("notebook.text", text=marked(PROMPT + gpt2_tokenizer().decode(tokens)))
     return text
 
 
 def rows(s: Any) -> dict[str, Any]:
-    computed = {value.name: value for value in s[Notebook].latest or ()}
+    computed = s[Notebook].latest or {}
     found = [[t(f"notebook.{column}") for column in ("value", "printed", "computed")]]
     for name, printed in PRINTED.items():
         value = computed.get(name)
-        mark = "" if value is None else f"{'✓' if value.is_equal else '✗'} {numbers(value.computed)}"
+        mark = "" if value is None else f"{'✓' if agrees(name, value) else '✗'} {numbers(value)}"
         found.append([t(f"notebook.{name}"), numbers(printed), mark])
     return {"rows": found}
 

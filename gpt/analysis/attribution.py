@@ -1,17 +1,14 @@
 """Direct logit attribution: the contribution of each component of the model to a logit.
 
-The final residual stream is the sum of the embeddings and the outputs of all heads and feed-forward networks. A logit
-is the dot product of the normalised sum with a row w of the output head. Apart from dividing by the scale of its input,
-the final norm is linear. With the scale held constant, the logit is a sum over components. In models that cap their
-logits, this decomposes the logit before the cap:
+The final residual stream is the sum of the embeddings and the outputs of all heads and feed-forward networks. Apart
+from dividing by the scale of its input, the final norm is linear. With the scale held constant, a logit before any cap
+is a sum over components, where w is its row of the output head:
 
     logit = norm(component_1) . w + norm(component_2) . w + ... + bias . w
 
-If a block has a norm after attention, the outputs of its heads first pass through that norm, whose scale is also held
-constant. The attribution is "direct" because it ignores effects through later layers. The output of a feed-forward
-network is itself a sum over its neurons (see `neuron_logit_attribution`).
-
-Edits that add to an activation or replace it, such as steering and patches, contribute the difference that they make.
+If a block has a norm after a branch, its scale is held constant as well. The attribution is "direct" because it ignores
+effects through later layers. Edits that add to an activation or replace it, such as steering and patches, contribute
+the difference that they make.
 
 Source: Elhage et al., "A Mathematical Framework for Transformer Circuits" (2021).
 """
@@ -28,7 +25,7 @@ from gpt.analysis.tracing import for_texts, single_sequence, to_float32, traced_
 from gpt.checks import check_layer, check_token_id
 from gpt.edits import Edits
 from gpt.layers import LayerNorm, RMSNorm
-from gpt.model import GPT, TransformerBlock
+from gpt.model import GPT
 from gpt.trace import Trace
 
 
@@ -36,17 +33,13 @@ from gpt.trace import Trace
 class Attribution:
     """Contributions to a logit or to a logit difference. They sum to `logit`, whatever the edits and the precision.
 
-    Attributes:
-        embedding: Contribution of the token embedding.
-        position: Contribution of the position embedding; 0 if positions are rotary or dropped.
-        heads: (n_layer, n_head), contributions of the heads, each through its slice of c_proj.
-        attn_bias: (n_layer,), contributions of the biases of c_proj and of the norm after attention, if any.
-        mlp: (n_layer,), contributions of the feed-forward networks, including their biases.
-        norm_bias: Contribution of the biases of the final norm and the output head.
-        scale: Scale of the final norm's input.
-        logit: Logit before any cap, computed from the traced final state.
-        rest: Contribution of what edits add or replace (steering, patches and hooks), and of rounding errors, which are
-            noticeable only in half precision and int8.
+    embedding: contribution of the token embedding. position: that of the position embedding; 0 if positions are rotary
+    or dropped. heads: (n_layer, n_head), contributions of the heads, each through its slice of c_proj. attn_bias:
+    (n_layer,), those of the biases of c_proj and of the norm after attention, if any. mlp: (n_layer,), those of the
+    feed-forward networks, including their biases. norm_bias: that of the biases of the final norm and the output head.
+    scale: scale of the final norm's input. logit: logit before any cap, computed from the traced final state. rest:
+    contribution of what edits add or replace (steering, patches and hooks), and of rounding errors, which are
+    noticeable only in half precision and int8.
     """
 
     embedding: float
@@ -109,10 +102,11 @@ def direct_logit_attribution(
     w = difference(model.lm_head.weight, token, against)  # (C,)
     heads, attn_bias, mlp = [], [], []
     for block, layer in zip(model.blocks, trace.layers, strict=True):
+        y = single_sequence(layer.head_out)[:, position].flatten()  # (nh * hs,)
         factor = edits.attn_scale.get(block.layer, 1.0)
-        added, bias = added_by_heads(block, single_sequence(layer.head_out)[:, position])
-        heads.append(factor * contribution(added))
-        attn_bias.append(factor * contribution(bias))
+        written, bias = written_by(block.attn.c_proj, block.ln_1_post, y, factor)
+        heads.append((y * contribution(written)).view(model.config.n_head, -1).sum(dim=-1))
+        attn_bias.append(contribution(bias))
         mlp.append(contribution(single_sequence(layer.mlp_out)[position]))
 
     wpe = trace.position_embedding
@@ -151,9 +145,9 @@ def neuron_logit_attribution(
     position = traced_position(trace, position)
     check_layer(layer, len(trace.layers))
     contribution = contribution_to_logit(model, trace, position, token, against)
-    traced = trace.layers[layer]
+    traced, block, edits = trace.layers[layer], model.blocks[layer], edits or trace.edits or Edits()
     post, out = (single_sequence(values)[position] for values in (traced.mlp_post, traced.mlp_out))
-    written, bias = written_by_neurons(model.blocks[layer], post, edits or trace.edits)
+    written, bias = written_by(block.mlp.c_proj, block.ln_2_post, post, edits.mlp_scale.get(layer, 1.0))
     parts = NeuronAttribution(post * contribution(written), contribution(bias).item())
     return replace(parts, rest=contribution(out).item() - parts.total)
 
@@ -175,23 +169,15 @@ def difference(parameter: Tensor, token: int, against: int | None) -> Tensor:
     return row if against is None else row - to_float32(parameter[against])
 
 
-def added_by_heads(block: TransformerBlock, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what the heads, whose outputs are y (nh, hs), and the biases add to the stream: (nh, C) and (C,)."""
-    c_proj = block.attn.c_proj
-    heads = (y[:, None] @ to_float32(c_proj.weight).T.unflatten(0, (len(y), -1)))[:, 0]  # (nh, C)
-    bias = bias_of(c_proj)
-    return through_norm(block.ln_1_post, heads, bias, heads.sum(dim=0) + bias)
+def written_by(c_proj: nn.Linear, norm: LayerNorm | RMSNorm | None, x: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+    """Return what a branch adds to the stream per unit of each of its last layer's inputs, (n, C), and by biases, (C,).
 
-
-def written_by_neurons(block: TransformerBlock, post: Tensor, edits: Edits | None) -> tuple[Tensor, Tensor]:
-    """Return the vectors added to the stream by each neuron per unit of activation, (n_ff, C), and by the biases, (C,).
-
-    post: (n_ff,), activations at the position. They determine the scale of a norm after the feed-forward network.
-    edits: only their mlp_scale is applied.
+    x: (n,), the inputs at the position. They determine the scale of a norm after the branch. factor: an edit's factor.
     """
-    written, bias = to_float32(block.mlp.c_proj.weight).T, bias_of(block.mlp.c_proj)
-    written, bias = through_norm(block.ln_2_post, written, bias, post @ written + bias)
-    factor = 1.0 if edits is None else edits.mlp_scale.get(block.layer, 1.0)
+    written, bias = to_float32(c_proj.weight).T, bias_of(c_proj)
+    if norm is not None:
+        scale = norm.scale(x @ written + bias)
+        written, bias = norm.contribution(written, scale), norm.contribution(bias, scale) + bias_of(norm)
     return factor * written, factor * bias
 
 
@@ -201,14 +187,6 @@ def bias_of(module: nn.Linear | LayerNorm | RMSNorm) -> Tensor:
         return to_float32(module.bias)
     weight = module.weight
     return torch.zeros(len(weight), dtype=torch.promote_types(weight.dtype, torch.float32), device=weight.device)
-
-
-def through_norm(norm: LayerNorm | RMSNorm | None, parts: Tensor, bias: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-    """Apply the norm after a branch to parts (n, C) and a bias (C,), using the scale of total (C,)."""
-    if norm is None:
-        return parts, bias
-    scale = norm.scale(total)
-    return norm.contribution(parts, scale), norm.contribution(bias, scale) + bias_of(norm)
 
 
 def final_norm_scale(model: GPT, trace: Trace, position: int) -> Tensor:

@@ -36,11 +36,6 @@ class Causes:
     words: dict[tuple[int, ...], Tensor]
     heads: dict[tuple[int, ...], Tensor]
 
-    def among(self, ids: Sequence[int]) -> Causes:
-        """Restrict all predictions to these tokens; [] keeps them as they are."""
-        words, heads = ({at: keep_only(x, ids) for at, x in causes.items()} for causes in (self.words, self.heads))
-        return Causes(self.token, keep_only(self.logits, ids), words, heads)
-
     @property
     def n_bytes(self) -> int:
         return sum(logits.nbytes for logits in (self.logits, *self.words.values(), *self.heads.values()))
@@ -65,17 +60,23 @@ class Ablation:
 
 @torch.inference_mode()
 def measure_causes(
-    model: GPT, ids: Sequence[int], token: int, words: Sequence[Collection[int]], edits: Edits | None = None
+    model: GPT,
+    ids: Sequence[int],
+    token: int,
+    words: Sequence[Collection[int]],
+    edits: Edits | None = None,
+    only: Sequence[int] = (),
 ) -> Causes:
     """Predict the next token without each word, and without each of the N_HEADS heads that contribute most to `token`.
 
     Words are left out as in `logits_without_each`; the outputs of heads are set to 0. words: positions of each word.
     edits: the edits applied in the original pass; patches and hooks at a position are ignored because they belong to
-    one text. Raises ValueError if an id or position is out of range.
+    one text. only: tokens to which the predictions are restricted; defaults to all. Raises ValueError if an id or
+    position is out of range.
     """
     check_token_id(token, model.config.vocab_size)
     edits = (edits or Edits()).for_any_text()
-    whole, *without_words = torch.cat(list(logits_without_each(model, ids, [(), *words], edits)))
+    whole, *without_words = keep_only(torch.cat(list(logits_without_each(model, ids, [(), *words], edits))), only)
 
     last = len(ids) - 1
     trace = trace_window(model, ids, last, last + 1, edits)
@@ -86,7 +87,7 @@ def measure_causes(
         head = divmod(index, model.config.n_head)
         off = replace(edits, head_scale={**edits.head_scale, head: 0.0})
         logits = model.logits(model.hidden_states(idx, edits=off)[:, -1])
-        heads[head] = to_float32(logits)[0]
+        heads[head] = keep_only(to_float32(logits)[0], only)
     return Causes(token, whole, dict(zip(map(tuple, map(sorted, words)), without_words, strict=True)), heads)
 
 

@@ -45,15 +45,11 @@ def rollout(trace: Trace, layer: int | None = None) -> Tensor:
 class HeadRoles:
     """Scores of all heads, (n_layer, n_head), between 0 and 1: mean attention to the positions that define a role.
 
-    A score is NaN if no position in the text qualifies for it.
-
-    Attributes:
-        previous_token: Weight on the previous token, averaged over all positions except the first.
-        first_token: Weight on the first token in the text, averaged over all positions except the first.
-        same_token: Weight on earlier tokens with the same id ("duplicate token heads"; Wang et al. 2022, arXiv
-            2211.00593), averaged over the positions whose token has occurred before.
-        induction: Weight on tokens right after an earlier token with the same id, other than the current token
-            (Olsson et al. 2022, arXiv 2209.11895), averaged over the positions that have such a token.
+    A score is NaN if no position in the text qualifies. previous_token, first_token: weight on the previous token and
+    on the first token in the text, averaged over all positions except the first. same_token: weight on earlier
+    tokens with the same id ("duplicate token heads"; Wang et al. 2022, arXiv 2211.00593), averaged over the positions
+    whose token has occurred before. induction: weight on tokens right after an earlier token with the same id, other
+    than the current token (Olsson et al. 2022, arXiv 2209.11895), averaged over the positions that have such a token.
     """
 
     previous_token: Tensor

@@ -29,14 +29,9 @@ class Lens:
     """Predictions from every layer at N positions.
 
     Each tensor has shape (n_layer, 2, N). The second dimension holds the prediction after attention and the one after
-    the feed-forward network.
-
-    Attributes:
-        token: The most likely next token.
-        probability: Probability of that token.
-        entropy: Entropy of the distribution, in bits.
-        chosen_probability: Probability of the `chosen` tokens; None if none were given.
-        chosen_rank: Rank of the `chosen` tokens, 1 for the most likely; None if none were given.
+    the feed-forward network. token, probability: the most likely next token and its probability. entropy: entropy of
+    the distribution, in bits. chosen_probability, chosen_rank: probability and rank (1 for the most likely) of the
+    `chosen` tokens; None if none were given.
     """
 
     token: Tensor

@@ -41,12 +41,9 @@ SWEEPABLE = (*PATCHABLE, "head_out")
 class PatchSweep:
     """The result of `patch_sweep`.
 
-    Attributes:
-        recovered: The logit difference after each patch, scaled so that 0 is the corrupted run and 1 the clean one:
-            (n_layer, T), for one layer and position. For heads, (n_layer, n_head, T), or (n_layer, n_head) for a head
-            at all positions at once.
-        clean: Logit of the answer minus the logit of the other token, at the end of the clean text.
-        corrupted: The same difference at the end of the corrupted text.
+    recovered: the logit difference after each patch, scaled so that 0 is the corrupted run and 1 the clean one:
+    (n_layer, T), for one layer and position. For heads, (n_layer, n_head, T), or (n_layer, n_head) for a head at all
+    positions at once. clean, corrupted: logit of the answer minus that of the other token, at the end of each text.
     """
 
     recovered: Tensor

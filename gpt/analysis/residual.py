@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.analysis.attribution import final_norm_scale, written_by_neurons
+from gpt.analysis.attribution import final_norm_scale, written_by
 from gpt.analysis.tracing import single_sequence, to_float32, traced_position
 from gpt.checks import check_layer
 from gpt.model import GPT
@@ -85,7 +85,8 @@ def strongest_neurons(
     position = traced_position(trace, position)
     traced, block = trace.layers[layer], model.blocks[layer]
     pre, post = (single_sequence(values)[position] for values in (traced.mlp_pre, traced.mlp_post))  # (n_ff,)
-    written, _ = written_by_neurons(block, post, trace.edits)  # (n_ff, C), per unit of activation
+    factor = 1.0 if trace.edits is None else trace.edits.mlp_scale.get(layer, 1.0)
+    written, _ = written_by(block.mlp.c_proj, block.ln_2_post, post, factor)  # (n_ff, C), per unit of activation
     top = (post.abs() * written.norm(dim=1)).topk(min(k, len(post)))
     added = post[top.indices, None] * written[top.indices]  # (k, C)
     normed = model.ln_f.contribution(added, final_norm_scale(model, trace, position))

@@ -6,8 +6,8 @@ Source: chapter 4 of Raschka, "Build a Large Language Model (From Scratch)" (202
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import torch
@@ -43,57 +43,45 @@ PRINTED: dict[str, tuple[float, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class PrintedValue:
-    """A value printed in the textbook, and the value computed here. name: a key of PRINTED."""
-
-    name: str
-    printed: tuple[float, ...]
-    computed: tuple[float, ...]
-
-    @property
-    def is_equal(self) -> bool:
-        """Whether both values agree: integers exactly, other numbers within a relative difference of 1e-6."""
-        pairs = zip(self.computed, self.printed, strict=True)
-        return all(a == b if isinstance(b, int) else math.isclose(a, b, rel_tol=1e-6) for a, b in pairs)
+def agrees(name: str, computed: Sequence[float]) -> bool:
+    """Return whether a value is the printed one: integers exactly, other numbers to within a factor of 1e-6."""
+    pairs = zip(computed, PRINTED[name], strict=True)
+    return all(a == b if isinstance(b, int) else math.isclose(a, b, rel_tol=1e-6) for a, b in pairs)
 
 
-def run_notebook() -> Iterator[PrintedValue]:
-    """Compute each value of PRINTED, in the same order and rounded in the same way.
+def run_notebook() -> Iterator[tuple[str, tuple[float, ...]]]:
+    """Compute each value of PRINTED, in the same order and rounded in the same way. Yields its name and numbers.
 
     The model needs 622 MiB for a few seconds. Raises ValueError if that much memory is not free.
     """
 
-    def value(name: str, *computed: float) -> PrintedValue:
-        return PrintedValue(name, PRINTED[name], computed)
-
-    def rounded(name: str, values: Tensor) -> PrintedValue:
-        return value(name, *(round(number, 4) for number in values.tolist()))
+    def rounded(values: Tensor) -> tuple[float, ...]:
+        return tuple(round(number, 4) for number in values.tolist())
 
     encode = gpt2_tokenizer().encode
     batch, prompt = [encode(text) for text in BATCH], encode(PROMPT)
-    yield value("batch", *chain(*batch))
-    yield value("prompt", *prompt)
+    yield "batch", (*chain(*batch),)
+    yield "prompt", (*prompt,)
     rows = linear_relu_rows(seed=SEED)
-    yield rounded("means", rows.mean(dim=1))
-    yield rounded("variances", rows.var(dim=1))
+    yield "means", rounded(rows.mean(dim=1))
+    yield "variances", rounded(rows.var(dim=1))
     for name, gradients in zip(("without", "with"), shortcut_gradients(seed=SEED), strict=True):
-        yield value(name, *gradients)
+        yield name, (*gradients,)
     n_parameters = count_parameters(UNTIED_124M)
-    yield value("parameters", n_parameters)
-    yield value("tied", count_parameters(replace(UNTIED_124M, tie_weights=True)))
+    yield "parameters", (n_parameters,)
+    yield "tied", (count_parameters(replace(UNTIED_124M, tie_weights=True)),)
     n_bytes = 4 * n_parameters
-    yield value("mebibytes", round(n_bytes / 2**20, 2))
+    yield "mebibytes", (round(n_bytes / 2**20, 2),)
     if free_memory() < 1.25 * n_bytes:
         raise MemoryInUse(n_bytes)
     with torch.inference_mode():
         with seeded(SEED):
             model = default_initialised_124m().train()
             logits = model(torch.tensor(batch), trace=Trace())  # (2, 4, vocab_size)
-        yield value("shape", *logits.shape)
-        yield rounded("logits", logits[0, 0, :3])
+        yield "shape", (*logits.shape,)
+        yield "logits", rounded(logits[0, 0, :3])
         new = generate_greedy(model.eval(), torch.tensor([prompt]), len(PRINTED["tokens"]))[0, len(prompt) :]
-        yield value("tokens", *new.tolist())
+        yield "tokens", (*new.tolist(),)
 
 
 def default_initialised_124m() -> GPT:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 
@@ -24,25 +24,8 @@ NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # bytes per number, exc
 UNTIED_124M = replace(PRESETS["gpt2"], qkv_bias=False, tie_weights=False)
 
 
-@dataclass(frozen=True)
-class Flops:
-    """FLOPs for one token, in products with the weight matrices and in attention to the text so far."""
-
-    matrices: int
-    attention: int
-
-    @property
-    def total(self) -> int:
-        return self.matrices + self.attention
-
-
-@dataclass(frozen=True)
-class WeightShape:
-    """A weight of a model. One entry stands for the same weight in all blocks.
-
-    name: name of the parameter; starts with "h.N." in the blocks. shape: shape of one copy. copies: n_layer in the
-    blocks, else 1.
-    """
+class WeightShape(NamedTuple):
+    """A weight of a model; in the blocks, its name starts with "h.N.", and there are n_layer copies of its shape."""
 
     name: str
     shape: tuple[int, ...]
@@ -75,10 +58,9 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
 def part_of(name: str) -> Part:
     if "norm" in name or "ln_" in name:
         return "norms"
-    inside: dict[str, Part] = {"attn": "attention", "mlp": "feed_forward"}
-    outside: dict[str, Part] = {"wte": "token_embedding", "wpe": "position_embedding", "lm_head": "head"}
-    first, *rest = name.split(".")
-    return inside[rest[1]] if first == "h" else outside[first]
+    parts: dict[str, Part] = {"attn": "attention", "mlp": "feed_forward", "wte": "token_embedding"}
+    parts |= {"wpe": "position_embedding", "lm_head": "head"}
+    return parts[name.removeprefix("h.N.").split(".")[0]]
 
 
 def count_parameters(config: GPTConfig, *, skeleton: bool = False) -> int:
@@ -91,35 +73,31 @@ def cache_numbers(config: GPTConfig) -> int:
     return 2 * config.n_layer * config.kv_heads * config.head_size
 
 
-def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False) -> Flops:
+def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False) -> tuple[int, int]:
     """Count the FLOPs of a forward pass for the token at `position` (0-based), with earlier tokens in the cache.
 
-    A multiplication and an addition count as two FLOPs. Matrices need 2 per weight: in GPT-2, 2 (4 C^2 + 2 C n_ff) in
-    each block, and 2 C vocab_size in the head, tied or not. Attention to S = position + 1 tokens, including those
-    outside a window, needs 2 H S for q k^T and 2 H S for weights times v in each block, where H is the total width of
-    all heads (C in GPT-2). Like the sources, this excludes the embedding lookup, biases, norms, softmax, activations
-    and additions to the residual stream.
-    Sources: Kaplan et al., arXiv 2001.08361, section 2.1 (2 per weight); Hoffmann et al., arXiv 2203.15556,
-    appendix F (both products of attention, the head).
+    Returns those in products with the weight matrices and those in attention. A multiplication and an addition count as
+    two. Matrices need 2 per weight: in GPT-2, 2 (4 C^2 + 2 C n_ff) in each block, and 2 C vocab_size in the head, tied
+    or not. Attention to S = position + 1 tokens, including those outside a window, needs 2 H S for q k^T and 2 H S for
+    weights times v in each block, where H is the total width of all heads. Like the sources, this excludes the
+    embedding lookup, biases, norms, softmax, activations and additions to the residual stream.
+    Sources: Kaplan et al., arXiv 2001.08361, section 2.1; Hoffmann et al., arXiv 2203.15556, appendix F.
     """
     width, heads = config.n_embd, config.n_head * config.head_size
     blocks = 0 if skeleton else config.n_layer
     attention = 2 * width * (heads + config.kv_heads * config.head_size)
     per_block = attention + (3 if config.gated else 2) * width * config.ff_size
-    return Flops(
-        matrices=2 * (blocks * per_block + width * config.vocab_size),
-        attention=4 * blocks * heads * (position + 1),
-    )
+    return 2 * (blocks * per_block + width * config.vocab_size), 4 * blocks * heads * (position + 1)
 
 
 def next_token_multiplications(config: GPTConfig, length: int, *, cached: bool) -> int:
     """Count the multiplications for predicting the token that follows `length` tokens, in all matrix products.
 
-    With a cache, the pass reads one token, which attends to all tokens. Without a cache, it reads all tokens, and each
-    attends to all, including those that the causal mask hides. The head runs only for the last token.
+    With a cache, the pass reads one token, else all; each attends to all tokens, including those that the causal mask
+    hides. The head runs only for the last token.
     """
     head = config.n_embd * config.vocab_size
-    blocks = flops_per_token(config, length - 1).total // 2 - head  # half of the FLOPs are multiplications
+    blocks = sum(flops_per_token(config, length - 1)) // 2 - head  # half of the FLOPs are multiplications
     return (1 if cached else length) * blocks + head
 
 
@@ -130,8 +108,7 @@ def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -
     the head, and embedding rows that receive a gradient from a text (all if tied, else only its tokens' rows).
     """
     model = GPT(config, generator=torch.Generator().manual_seed(seed))
-    embedding, head = model.wte.weight.detach(), model.lm_head.weight.detach()  # (vocab_size, C) each
-    best = (embedding @ head.T).argmax(dim=1)  # (vocab_size,)
+    best = (model.wte.weight @ model.lm_head.weight.T).argmax(dim=1)  # (vocab_size,)
     own = (best == torch.arange(config.vocab_size)).float().mean()
     text = torch.tensor([list(ids)])
     with torch.enable_grad():

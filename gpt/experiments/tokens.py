@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import regex
 
@@ -26,18 +26,15 @@ SAMPLES = {  # the same sentence in several languages
 }
 
 
-@dataclass(frozen=True)
-class MergeStep:
+class MergeStep(NamedTuple):
     """One step in the encoding of a word.
 
-    parts: the word's bytes, as merged so far. at: index of the first of the two parts to merge next. merged:
-    concatenation of these two parts. rank: token id of merged, the lowest among all neighbouring pairs. All three are
-    None in the last step, when no two neighbours form a token.
+    parts: the word's bytes, as merged so far. at: index of the first of the two parts to merge next. rank: token id of
+    their concatenation, the lowest among all neighbouring pairs. Both are None in the last step.
     """
 
     parts: tuple[bytes, ...]
     at: int | None = None
-    merged: bytes | None = None
     rank: int | None = None
 
 
@@ -57,9 +54,8 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
     steps: list[MergeStep] = []
     while joinable := [(ranks[a + b], at) for at, (a, b) in enumerate(pairwise(parts)) if a + b in ranks]:
         rank, at = min(joinable)
-        merged = parts[at] + parts[at + 1]
-        steps.append(MergeStep(parts, at, merged, rank))
-        parts = (*parts[:at], merged, *parts[at + 2 :])
+        steps.append(MergeStep(parts, at, rank))
+        parts = (*parts[:at], parts[at] + parts[at + 1], *parts[at + 2 :])
     return [*steps, MergeStep(parts)]
 
 

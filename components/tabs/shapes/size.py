@@ -134,7 +134,7 @@ def control(name: str) -> Part:
 def cost_sentence(config: GPTConfig, skeleton: bool) -> str:
     last = config.block_size - 1
     first, end = (flops_per_token(config, position, skeleton=skeleton) for position in (0, last))
-    counts = {"first": first.total, "end": end.total, "matrices": end.matrices, "attention": end.attention}
+    counts = {"first": sum(first), "end": sum(end), "matrices": end[0], "attention": end[1]}
     return t("shapes.cost", position=f"{last:,}", **{name: operations(n) for name, n in counts.items()})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -150,7 +149,7 @@ def test_the_notebook_s_values_appear_one_after_another_beside_the_printed_ones(
     for _ in range(7):
         found = next(values)
     values.close()  # before the model is built
-    session.change(notebook.Notebook, latest=(*found[:6], replace(found[6], computed=(163_009_537,))))
+    session.change(notebook.Notebook, latest=found | {"parameters": (163_009_537,)})
     views = panel.update()
     rows = views["notebook-values"]["rows"]
     assert rows[3][1:] == ["0.1324  0.217", "✓ 0.1324  0.217"]

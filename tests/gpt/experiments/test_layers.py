@@ -24,7 +24,7 @@ from gpt.experiments.layers import (
     norms_of,
     xavier_model,
 )
-from gpt.experiments.notebook import PRINTED, run_notebook
+from gpt.experiments.notebook import PRINTED, agrees, run_notebook
 from gpt.model import GPT, ForwardContext
 from gpt.tokenizer import gpt2_tokenizer
 from gpt.trace import Trace
@@ -137,7 +137,7 @@ def test_the_scaling_keeps_the_residual_stream_from_growing() -> None:
 
 @pytest.mark.thorough
 def test_every_printed_value_is_computed_from_the_seed_to_the_six_tokens() -> None:
-    values = list(run_notebook())
-    assert [value.name for value in values] == list(PRINTED)
-    assert [value.computed for value in values if not value.is_equal] == []
-    assert gpt2_tokenizer().decode(list(values[-1].computed)) == " Featureiman Byeswickattribute argue"
+    values = dict(run_notebook())
+    assert list(values) == list(PRINTED)
+    assert [value for value in values.items() if not agrees(*value)] == []
+    assert gpt2_tokenizer().decode([*values["tokens"]]) == " Featureiman Byeswickattribute argue"

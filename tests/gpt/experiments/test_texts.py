@@ -106,9 +106,9 @@ def test_merges_of_a_word_by_hand(byte_tokenizer: Tokenizer) -> None:
     """The vocabulary merges " t" (256), " th" (257), " the" (258), and the first half of an emoji (259)."""
     steps = merge_steps(byte_tokenizer, " them")
     assert steps == [
-        MergeStep((b" ", b"t", b"h", b"e", b"m"), 0, b" t", 256),
-        MergeStep((b" t", b"h", b"e", b"m"), 0, b" th", 257),
-        MergeStep((b" th", b"e", b"m"), 0, b" the", 258),
+        MergeStep((b" ", b"t", b"h", b"e", b"m"), 0, 256),
+        MergeStep((b" t", b"h", b"e", b"m"), 0, 257),
+        MergeStep((b" th", b"e", b"m"), 0, 258),
         MergeStep((b" the", b"m")),
     ]
 

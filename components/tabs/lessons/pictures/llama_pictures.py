@@ -156,7 +156,7 @@ def no_biases(s: Any) -> Drawn:
     content = table(
         ("biases", f"{n_gpt2:,}", f"{n_llama:,}"),
         ("parameters", *(f"{sum(parameter_parts(config).values()):,}" for config in (one, other))),
-        ("operations", *(f"{flops_per_token(config, MAX_CACHED - 1).total / 1e6:.1f}" for config in (one, other))),
+        ("operations", *(f"{sum(flops_per_token(config, MAX_CACHED - 1)) / 1e6:.1f}" for config in (one, other))),
         ("heads.token", format_bytes(cache_bytes(one)), format_bytes(cache_bytes(other))),
         ("milliseconds", *(f"{1000 * each:.2f}" for each in s[seconds])),
         ("loss.text", f"{gpt2[0]:.2f}", f"{llama[0]:.2f}"),
