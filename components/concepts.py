@@ -75,7 +75,7 @@ def kept_edits(session: Session, loaded: LoadedModel) -> Edits | None:
 def concept_name(loaded: LoadedModel, place: Feature) -> str:
     """Return a feature's name or, if it has none, the quoted tokens on which it is strongest."""
     assert loaded.concepts is not None
-    named = loaded.concepts.of(*place)
+    named = loaded.concepts.by_place.get(place)
     if named is not None:
         return named.names.get(spoken()) or named.names["en"]
     return " ".join(_words(loaded, place)) or t("concepts.unused")
@@ -84,7 +84,7 @@ def concept_name(loaded: LoadedModel, place: Feature) -> str:
 def shared_name(loaded: LoadedModel, layer: int, feature: int) -> Hashable:
     """Return a key for features that a reader can't tell apart: their name, or their words in any order and case."""
     assert loaded.concepts is not None
-    named = loaded.concepts.of(layer, feature)
+    named = loaded.concepts.by_place.get((layer, feature))
     return frozenset(map(str.casefold, _words(loaded, (layer, feature)))) if named is None else named.names["en"]
 
 
@@ -109,7 +109,7 @@ def concept_tokens(loaded: LoadedModel, place: Feature, rows: Rows = "tokens") -
 
 
 def usual_strength(loaded: LoadedModel, place: Feature) -> float:
-    named = None if loaded.concepts is None else loaded.concepts.of(*place)
+    named = None if loaded.concepts is None else loaded.concepts.by_place.get(place)
     return USUAL if named is None or named.strength is None else named.strength
 
 

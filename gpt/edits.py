@@ -109,20 +109,19 @@ class Hook:
         Hook("resid_post", 5, lambda x: x + vector)
         Hook("mlp_post", 2, lambda x: x.index_fill(-1, torch.tensor(300), 0.0))
 
-    name: One of HOOKABLE, as in `LayerTrace`, or one of HOOKABLE_OUTSIDE, as in `Trace`.
-    layer: The layer's number; None for names in HOOKABLE_OUTSIDE.
-    function: Receives a copy of the activation, which it may modify, and returns a tensor of the same shape. The copy
+    name, layer: one of HOOKABLE, as in `LayerTrace`, and the layer's number; or one of HOOKABLE_OUTSIDE, as in `Trace`,
+        and None.
+    function: receives a copy of the activation, which it may modify, and returns a tensor of the same shape. The copy
         contains all tokens in the pass, in the shape documented in `LayerTrace`. With a KV cache, these are only the
         new tokens; a function that treats each token independently has the same effect either way.
-    position: Absolute position in the text, or None for all. If given, the function receives only the activation of
+    position: absolute position in the text, or None for all. If given, the function receives only the activation of
         that token, without the token dimension: (B, C), (B, nh, hs) or (B, nh, S).
 
     Queries, keys and values are hooked after the rotation and before they are cached, so attn_k and attn_v hold only
-    the new tokens, (B, kv, T, hs), and changes to them stay in the cache. attn_scores are the scores of all pairs,
-    before the mask. A hook on attn_scores or attn_weights makes its layer compute attention step by step instead of in
-    one kernel; its `position` is that of the query. A hook on the logits works in `model(idx)` and in traces; in
-    generated texts the logits belong to `SamplingParams`.
-    Raises ValueError if the name is unknown or the layer does not match the name.
+    the new tokens, (B, kv, T, hs), and changes to them stay in the cache. A hook on attn_scores (the scores of all
+    pairs, before the mask) or attn_weights makes its layer compute attention step by step instead of in one kernel; its
+    `position` is that of the query. A hook on the logits works in `model(idx)` and in traces; in generated texts the
+    logits belong to `SamplingParams`. Raises ValueError if the name is unknown or the layer does not match the name.
     """
 
     name: str
@@ -138,23 +137,21 @@ class Hook:
     def apply(self, value: Tensor, start: int) -> Tensor:
         """Apply the function to an activation (..., T, width), or only to the token at the hook's position.
 
-        start: Absolute position of the first of the T tokens. Raises ValueError if the result is not a tensor of the
+        start: absolute position of the first of the T tokens. Raises ValueError if the result is not a tensor of the
         same shape as the argument.
         """
-        if self.position is None:
-            return self._call(value)
-        at = self.position - start
-        if not 0 <= at < value.shape[-2]:
+        at = None if self.position is None else self.position - start
+        if at is not None and not 0 <= at < value.shape[-2]:
             return value
-        row = self._call(value.select(-2, at))
-        return value.index_copy(-2, torch.tensor([at], device=value.device), row.unsqueeze(-2))
-
-    def _call(self, given: Tensor) -> Tensor:
+        given = value if at is None else value.select(-2, at)
         result = self.function(given.clone())
         if not isinstance(result, Tensor) or result.shape != given.shape:
             found = tuple(result.shape) if isinstance(result, Tensor) else type(result).__name__
             raise GPTError("hook.result", name=self.name, expected=tuple(given.shape), found=found)
-        return result.to(given)
+        if at is None:
+            return result.to(value)
+        index = torch.tensor([at], device=value.device)
+        return value.index_copy(-2, index, result.to(value).unsqueeze(-2))
 
 
 @dataclass(frozen=True)

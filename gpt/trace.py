@@ -29,7 +29,7 @@ class _View:
 
     def __getattr__(self, name: str) -> Any:
         """Return a tensor. Raises ValueError if it was not recorded, and AttributeError if there is no such name."""
-        if not any(name in vars(cls).get("__annotations__", ()) for cls in type(self).__mro__):
+        if name not in type(self).__annotations__:
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
         value = self.tensors.get(self._prefix + name)
         if value is None and not (name in OPTIONAL and self.tensors):
@@ -89,19 +89,18 @@ class Trace(_View):
     """Activations of one forward pass. The next pass with the same trace replaces them.
 
     A dictionary of `tensors` by name: `trace["layers.3.attn_q"]` is `trace.layers[3].attn_q`, and `keys()` lists the
-    names.
+    names. All tensors include the effect of any edits.
 
     token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None if positions are rotary or dropped.
     layers: one LayerTrace per block. final_norm: (B, T, C), the input to the output head. logits: (B, T, vocab_size),
-    only in full traces of passes that apply the head. All tensors include the effect of any edits.
+    only in full traces of passes that apply the head. edits: the edits of the pass, or None; not saved. n_blocks: after
+    how many blocks the pass ends; None for a complete pass. See `gpt.analysis.tracing.trace_text`.
     attention: whether to record attn_q, attn_k, attn_v and attn_weights; False lets the pass use
         scaled_dot_product_attention.
     full: whether to record the logits, and ln_1 and ln_2 of each layer.
     only: names to record instead, such as "layers.4.resid_post", or "resid_post" for all layers; () for the above.
     gradients: whether to keep the autograd graph, so that `loss.backward()` fills `trace["layers.3.attn_out"].grad`;
         otherwise all tensors are detached.
-    edits: the edits of the pass, or None. They are not saved.
-    n_blocks: after how many blocks the pass ends; None for a complete pass. See `gpt.analysis.tracing.trace_text`.
     Reading an activation that was not recorded raises ValueError, and so does an unknown name in `only`.
     """
 
@@ -160,12 +159,10 @@ class Trace(_View):
         one = Trace(attention=self.attention, full=self.full, gradients=self.gradients, only=self.only)
         one.begin(len(self.layers), *self.numbers, self.edits)
         for name, value in self.tensors.items():
-            if name == "position_embedding":
-                one.tensors[name] = value[:length]
-                continue
-            heads = name.rpartition(".attn_")[2] in ("q", "k", "v", "scores", "weights") or name.endswith("head_out")
-            value = value[row : row + 1, :, :length] if heads else value[row : row + 1, :length]
-            one.tensors[name] = value[..., :length] if name.endswith(("scores", "weights")) else value
+            if name != "position_embedding":  # (T, C), the same for all texts
+                value = value[row : row + 1]
+            tokens = -1 if name.endswith(("scores", "weights")) else -2
+            one.tensors[name] = value.narrow(-2, 0, length).narrow(tokens, 0, length)
         return one
 
     def keys(self) -> list[str]:
@@ -179,7 +176,7 @@ class Trace(_View):
         except (AttributeError, IndexError, ValueError) as error:
             if isinstance(error, GPTError):
                 raise
-            raise unknown(name) from None
+            raise GPTError("trace.unknown", name=name) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self.tensors
@@ -205,12 +202,9 @@ class Trace(_View):
 
         Writes bfloat16 tensors as float32, which is lossless.
         """
-        arrays: dict[str, Any] = {
-            name: (value.float() if value.dtype == torch.bfloat16 else value).cpu().numpy()
-            for name, value in self.tensors.items()
-        }
-        numbers = zip(NUMBERS, self.numbers, strict=True)
-        arrays |= {name: np.float64(number) for name, number in numbers if number is not None}
+        arrays: dict[str, Any] = {name: x for name, x in zip(NUMBERS, self.numbers, strict=True) if x is not None}
+        for name, value in self.tensors.items():
+            arrays[name] = (value.float() if value.dtype == torch.bfloat16 else value).cpu().numpy()
         np.savez(file, **arrays)
 
     @classmethod
@@ -236,11 +230,7 @@ def check_names(names: Collection[str]) -> None:
         inside = re.sub(r"^layers\.\d+\.", "", name)
         known = {*LayerTrace.__annotations__, "attn_scores", *(() if inside != name else Trace.__annotations__)}
         if inside not in known:
-            raise unknown(name)
-
-
-def unknown(name: str) -> GPTError:
-    return GPTError("trace.unknown", name=name)
+            raise GPTError("trace.unknown", name=name)
 
 
 def for_query_heads(x: Tensor, n_head: int) -> Tensor:

@@ -48,14 +48,12 @@ class ConceptGraph:
     """The strongest contributions to a logit.
 
     layers: the earlier and the later layer. late, early: features of the later and the earlier layer, in descending
-    order of contribution. words: positions of each word.
-    to_late: (early, late), contribution to the logit of each early feature through each late feature.
-    to_early: (words, early), contribution to the logit of each word through each early feature.
-    others: contribution of the biases and of all other features of the later layer. error: contribution of the
-    later dictionary's reconstruction error. The contributions of the late features, others and error sum to the logit.
+    order of contribution. words: positions of each word. to_late: (early, late), contribution of each early feature
+    through each late one; to_early: (words, early), of each word through each early feature. others: contribution of
+    the biases and of all other late features; error: of the later dictionary's reconstruction error. The contributions
+    of the late features, others and error sum to the logit.
     """
 
-    token: int
     logit: float
     layers: tuple[int, int]
     late: tuple[FeatureNode, ...]
@@ -111,7 +109,7 @@ def concept_graph(
     order = to_early.abs().sum(1).argsort(descending=True)[:N_WORDS].sort().values.tolist()
     kept = tuple(tuple(words[i]) for i in order)
     others = logit - error - sum(node.adds for node in late)
-    return ConceptGraph(token, logit, (first, last), late, early, kept, to_late, to_early[order], others, error)
+    return ConceptGraph(logit, (first, last), late, early, kept, to_late, to_early[order], others, error)
 
 
 def unexplained(concepts: Concepts, trace: Trace, layer: int) -> Tensor:
@@ -131,14 +129,14 @@ def _reader(encoder: Tensor, effect: Tensor, node: FeatureNode) -> Callable[[Ten
 
 def _strongest(adds: Tensor, layer: int, name: Callable[[int, int], Hashable]) -> tuple[FeatureNode, ...]:
     """Return the nodes with the largest positive contributions. adds: (T, n), contribution by position and feature."""
-    groups: defaultdict[Hashable, list[tuple[float, int, int]]] = defaultdict(list)
+    groups: defaultdict[Hashable, list[tuple[float, tuple[int, int]]]] = defaultdict(list)
     named = cache(name)
     for (position, feature), each in zip(adds.nonzero().tolist(), adds[adds != 0].tolist(), strict=True):
-        groups[named(layer, feature)].append((each, feature, position))
-    nodes = []
-    for group in groups.values():
-        places = tuple((feature, position) for _, feature, position in sorted(group, reverse=True))
-        nodes.append(FeatureNode(layer, places, sum(each for each, _, _ in group)))
+        groups[named(layer, feature)].append((each, (feature, position)))
+    nodes = [
+        FeatureNode(layer, tuple(place for _, place in sorted(group, reverse=True)), sum(each for each, _ in group))
+        for group in groups.values()
+    ]
     nodes.sort(key=lambda node: node.adds, reverse=True)
     return tuple(node for node in nodes[:N_FEATURES] if node.adds > 0)
 

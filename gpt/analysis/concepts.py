@@ -96,11 +96,10 @@ class Dictionary:
 
 @dataclass(frozen=True)
 class NamedConcept:
-    """A feature with a name.
+    """A feature with names by language, such as {"en": "dog", "zh": "狗"}.
 
-    names: names by language, such as {"en": "dog", "zh": "狗"}.
     strength: default strength for turning the feature up, as a multiple of its natural strength; None if turning it up
-        does not have the effect that its name suggests. words: prefixes of words that mention the concept.
+    does not have the effect that its name suggests. words: prefixes of words that mention the concept.
     """
 
     layer: int
@@ -130,16 +129,13 @@ class Concepts:
     named: tuple[NamedConcept, ...] = ()
 
     @cached_property
-    def _by_place(self) -> dict[tuple[int, int], NamedConcept]:
+    def by_place(self) -> dict[tuple[int, int], NamedConcept]:
         return {(each.layer, each.feature): each for each in self.named}
 
     @property
     def offered(self) -> tuple[NamedConcept, ...]:
         """Concepts whose names describe the effect of turning them up."""
         return tuple(each for each in self.named if each.strength is not None)
-
-    def of(self, layer: int, feature: int) -> NamedConcept | None:
-        return self._by_place.get((layer, feature))
 
     def steering(self, layer: int, feature: int, strength: float) -> Steering:
         """Return the edit that turns a feature up at every position, by a multiple of its natural strength.
@@ -162,9 +158,8 @@ class Concepts:
     def snippets(self, layer: int, feature: int, tokenizer: Vocabulary) -> list[Snippet]:
         """Return the snippets in which a feature is strongest, in descending order, with at most one per story."""
         dictionary, found = self.dictionaries[layer], []
-        for start, tint in zip(dictionary.starts[feature].tolist(), dictionary.tints[feature].tolist(), strict=True):
-            if start == NONE:
-                continue
+        starts = dictionary.starts[feature][dictionary.starts[feature] != NONE].tolist()
+        for start, tint in zip(starts, dictionary.tints[feature].tolist(), strict=False):
             ids = self.text[start : start + WINDOW].tolist()
             if tokenizer.eot_id in ids[1:]:  # the story ends
                 ids = ids[: ids.index(tokenizer.eot_id, 1)]

@@ -147,15 +147,13 @@ def text_statistics(model: GPT, states: Tensor, ids: Sequence[int], top_k: int =
         log_p = logits.log_softmax(dim=1)
         own = log_p.gather(1, target)  # (n, 1)
         top = log_p.topk(min(top_k, log_p.shape[1]), dim=1)
+        best = zip(top.indices.tolist(), top.values.exp().tolist(), strict=True)
         columns = (
             own[:, 0].exp().tolist(),
             rank_of(logits, target).tolist(),
             entropy_bits(log_p.exp()).tolist(),
             [-nats / math.log(2) for nats in own[:, 0].tolist()],
-            [
-                tuple(zip(*pair, strict=True))
-                for pair in zip(top.indices.tolist(), top.values.exp().tolist(), strict=True)
-            ],
+            [tuple(zip(*pair, strict=True)) for pair in best],
         )
         tokens += [TokenStatistics(*row) for row in zip(*columns, strict=True)]
     return TextStatistics(tuple(tokens))

@@ -77,8 +77,7 @@ def normalise(
     before: the rows. standard: with mean 0 and variance 1 (LayerNorm) or with mean square 1 (RMSNorm), apart from the
     effect of eps. after: standard x scale + shift.
     """
-    centred = rows - rows.mean(dim=1, keepdim=True) if kind == "layer" else rows
-    standard = centred / torch.sqrt(centred.square().mean(dim=1, keepdim=True) + eps)
+    standard = (F.layer_norm if kind == "layer" else F.rms_norm)(rows, rows.shape[1:], eps=eps)
     return {"before": rows, "standard": standard, "after": standard * scale + shift}
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.config import Position
-from gpt.rotary import apply_rotary, rotary_angles
+from gpt.rotary import rotary_angles
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
@@ -89,8 +89,7 @@ def sinusoidal_positions(n: int, width: int) -> Tensor:
 def rotary_closeness(head_size: int, distances: Tensor) -> Tensor:
     """Return the scaled dot product of a query and an identical key per distance in tokens: float64, 1 at distance 0.
 
-    Both are vectors of ones, rotated according to their positions (RoFormer, arXiv 2104.09864, section 3.4.3).
+    Both are vectors of ones before they are rotated (RoFormer, arXiv 2104.09864, section 3.4.3).
     """
-    ones = torch.ones(1, 1, len(distances), head_size, dtype=torch.float64)
-    rotated = apply_rotary(ones, *(part.double() for part in rotary_angles(distances.double(), head_size)))
-    return rotated[0, 0].mean(dim=-1)
+    cos, _ = rotary_angles(distances.double(), head_size)
+    return cos.double().mean(dim=-1)

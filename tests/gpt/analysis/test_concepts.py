@@ -95,7 +95,7 @@ def test_concepts_are_read_again_from_their_files(tmp_path):
     again = load_concepts(tmp_path, config)
     x = torch.randn(5, 16, generator=torch.Generator().manual_seed(0))
     assert torch.allclose(again.dictionaries[1].activity(x), concepts.dictionaries[1].activity(x), atol=0.02)
-    assert again.of(1, 1).names == DOG.names
+    assert again.by_place[1, 1].names == DOG.names
     assert [each.strength for each in again.offered] == [1.5]
     assert load_concepts(tmp_path / "none", config) is None
     with pytest.raises(ValueError, match=CONCEPTS):
