@@ -58,8 +58,8 @@ class Patch(_ByValue):
 
     def apply(self, value: Tensor, start: int) -> Tensor:
         """Return the activation (B, ..., T, width) with its row replaced. start: absolute position of its first row."""
-        if self.value.dim() == 2 and len(self.value) != len(value):
-            raise GPTError("patch.batch_size", n=len(self.value), batch_size=len(value))
+        n = len(self.value) if self.value.dim() == 2 else len(value)
+        require(n == len(value), "patch.batch_size", n=n, batch_size=len(value))
         value = value.clone()
         rows = value if self.head is None else value[:, self.head]  # (B, T, width)
         if 0 <= self.position - start < rows.shape[1]:
@@ -72,10 +72,9 @@ class Steering(_ByValue):
     """A vector to add to the residual stream after one layer, at every position.
 
     value: (C,). concept: the feature and strength behind the vector (see `gpt.analysis.concepts`); None if the vector
-        comes from elsewhere.
-    activity: function that computes the feature's activity from the stream, (..., C) -> (...). The activity scales the
-        vector at each position, but is set to 0 at the first. If None, the vector is added unscaled. Ignored
-        when Steering objects are compared.
+    comes from elsewhere. activity: computes the feature's activity from the stream, (..., C) -> (...), which scales the
+    vector at each position, but is set to 0 at the first; None to add the vector unscaled. Ignored when Steering
+    objects are compared.
     """
 
     layer: int
@@ -200,8 +199,8 @@ class Edits:
         self.check_text(config.block_size)
         for patch in self.patches:
             width = config.n_embd if patch.head is None else config.head_size
-            if patch.value.dim() not in (1, 2) or patch.value.shape[-1] != width:
-                raise GPTError("patch.shape", shape=tuple(patch.value.shape), n=width)
+            shape = tuple(patch.value.shape)
+            require(len(shape) in (1, 2) and shape[-1] == width, "patch.shape", shape=shape, n=width)
         for each in self.steering:
             shape = tuple(each.value.shape)
             require(shape == (config.n_embd,), "steering.shape", shape=shape, n=config.n_embd)

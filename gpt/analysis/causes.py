@@ -14,9 +14,8 @@ from gpt.analysis.concept_graph import unexplained
 from gpt.analysis.concepts import Concepts, trace_activity
 from gpt.analysis.saliency import logits_without_each
 from gpt.analysis.tracing import to_float32, trace_text, trace_window
-from gpt.checks import check_position, check_token_id
+from gpt.checks import check_position, check_token_id, require
 from gpt.edits import Edits, Hook
-from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.sampling import keep_only
 
@@ -104,8 +103,7 @@ def predict_without(
     for position in (*ablation.tokens, *(position for _, _, position in ablation.reads)):
         check_position(position, len(ids))
     kept = [position for position in range(len(ids)) if position not in ablation.tokens]
-    if not kept:
-        raise GPTError("analysis.leave_one_out", n=0)
+    require(kept, "analysis.leave_one_out", n=0)
     Edits(head_scale=dict.fromkeys(((layer, head) for layer, head, _ in ablation.reads), 0.0)).check(model.config)
     edits, hooks, has_concepts = edits or Edits(), [], bool(ablation.features or ablation.error)
     if ablation.tokens or not has_concepts:

@@ -2,10 +2,9 @@
 
 If attention weights, norm scales and activation slopes are fixed at their values on the text, the model is linear. A
 logit is then the sum of contributions from all features of a layer, from the dictionary's reconstruction error and from
-biases. Likewise, the activity of a feature is a sum over the features of an earlier layer.
+biases; likewise, the activity of a feature is a sum over the features of an earlier layer.
 
-Source: Ameisen et al., "Circuit Tracing" (2025). They use transcoders; this module uses dictionaries for the residual
-    stream.
+Source: Ameisen et al., "Circuit Tracing" (2025), with dictionaries for the residual stream instead of transcoders.
 """
 
 from __future__ import annotations

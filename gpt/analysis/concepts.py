@@ -1,8 +1,7 @@
 """Concepts: directions in the residual stream that are active on few tokens, found by sparse autoencoders.
 
 A dictionary approximates the stream after one layer as a weighted sum of a few features. A feature is a direction of
-length 1, and its activity is its weight in the sum, which is never negative. Turning a concept up adds its direction at
-every position; turning it down reduces its activity wherever it is active.
+length 1, and its activity is its weight in the sum, which is never negative.
 
 Source: Bricken et al., "Towards Monosemanticity" (2023); Gao et al. (2024), arXiv 2406.04093.
 """

@@ -11,9 +11,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gpt.analysis.tracing import of_each, single_sequence, trace_text
-from gpt.checks import check_layer
+from gpt.checks import check_layer, require
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, Texts, gpt_of
 from gpt.trace import LayerTrace, Trace
 
@@ -31,8 +30,7 @@ def rollout(trace: Trace, layer: int | None = None) -> Tensor:
     last = len(trace.layers) - 1 if layer is None else layer
     check_layer(last, len(trace.layers))
     T, S = trace.layers[0].attn_weights.shape[-2:]
-    if T != S:
-        raise GPTError("analysis.ids_trace", n=S, traced=T, total=S)
+    require(T == S, "analysis.ids_trace", n=S, traced=T, total=S)
     flow = torch.eye(T)
     for each in trace.layers[: last + 1]:
         weights = single_sequence(each.attn_weights).mean(dim=0)
@@ -75,8 +73,7 @@ def head_roles(trace: Trace | AnyModel, ids: Text | Texts) -> HeadRoles | list[H
 
 def _roles(trace: Trace, ids: Sequence[int]) -> HeadRoles:
     T, S = trace.layers[0].attn_weights.shape[-2:]
-    if not T == S == len(ids):
-        raise GPTError("analysis.ids_trace", n=len(ids), traced=T, total=S)
+    require(T == S == len(ids), "analysis.ids_trace", n=len(ids), traced=T, total=S)
     device = trace.layers[0].attn_weights.device
     text, positions = torch.tensor(list(ids), device=device), torch.arange(T, device=device)
     earlier = positions < positions[:, None]  # (T, T), [query, key]
@@ -102,8 +99,7 @@ def repeated_random_ids(
     """Return two copies of a sequence of distinct random ids. Only the repetition makes the next token predictable.
 
     length: tokens per copy; reduced if the context or the vocabulary is too small. start: an id to prepend, such as
-    end-of-text. `head_roles(...).induction` on a trace of this text is the prefix-matching score of Olsson et al.
-    (2022), arXiv 2209.11895, with two copies.
+    end-of-text. `head_roles(...).induction` on this text is the prefix-matching score of Olsson et al. (2022).
     """
     front = [] if start is None else [start]
     length = min(length, (config.block_size - len(front)) // 2, config.vocab_size - len(front))
@@ -117,8 +113,7 @@ class CopyCircuit:
     """The two heads, each (layer, head), that copy the token at `source` to the end of the text.
 
     source: the position after the most recent earlier occurrence of the last token. induction: the head that attends
-    most from the last position to `source`.
-    previous_token: the head with the highest previous-token score in an earlier layer, if any, else in layer 0.
+    most from the last position to `source`. previous_token: see `CopyingHeads`.
     """
 
     source: int
@@ -135,8 +130,7 @@ def copy_circuit(trace: Trace, ids: Sequence[int]) -> CopyCircuit:
     """
     last = len(ids) - 1
     source = 1 + max((i for i in range(last) if ids[i] == ids[last]), default=-1)
-    if source == 0:
-        raise GPTError("analysis.no_repeat")
+    require(source, "analysis.no_repeat")
     roles = head_roles(trace, ids).previous_token  # (n_layer, n_head)
     weights = torch.stack([layer.attn_weights[0, :, last, source] for layer in trace.layers])  # (n_layer, n_head)
     return CopyCircuit(source, *_best_pair(weights, roles))
@@ -196,12 +190,9 @@ def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, 
 def copying_heads(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:
     """Find the heads that copy best according to `copying_scores`."""
     scores = copying_scores(model, start, length, seed=seed)
-    induction, previous_token = _best_pair(scores.induction, scores.previous_token)
-    return CopyingHeads(
-        HeadScore(*induction, float(scores.induction[induction])),
-        HeadScore(*previous_token, float(scores.previous_token[previous_token])),
-        scores.loss,
-    )
+    tables = scores.induction, scores.previous_token
+    best, previous = (HeadScore(*head, float(x[head])) for head, x in zip(_best_pair(*tables), tables, strict=True))
+    return CopyingHeads(best, previous, scores.loss)
 
 
 def _best_pair(induction: Tensor, previous_token: Tensor) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from gpt.analysis.predictions import float32_logits, log_probabilities
 from gpt.analysis.tracing import for_texts, single_sequence, to_float32, traced_position
-from gpt.checks import check_choice, check_layer, check_token_id
-from gpt.errors import GPTError
+from gpt.checks import check_choice, check_layer, check_token_id, require
 from gpt.model import GPT
 from gpt.sampling import entropy_bits, keep_only, rank_of
 from gpt.trace import Trace
@@ -63,8 +62,8 @@ def logit_lens(
     positions = [traced_position(trace, position) for position in positions]
     if isinstance(chosen, int):
         chosen = [chosen] * len(positions)
-    if chosen is not None and len(chosen) != len(positions):
-        raise GPTError("analysis.chosen_tokens", n=len(positions), given=len(chosen))
+    if chosen is not None:
+        require(len(chosen) == len(positions), "analysis.chosen_tokens", n=len(positions), given=len(chosen))
     for token in set(chosen or ()):
         check_token_id(token, model.config.vocab_size)
     streams = [single_sequence(getattr(layer, point))[positions] for layer in trace.layers for point in LENS_POINTS]

@@ -1,8 +1,5 @@
 """Activation patching: replace activations of a corrupted run with those of a clean run, one at a time.
 
-`patch_sweep` measures each replacement with a pass of its own, `attribution_patching` estimates all of them from one
-gradient, and `path_sweep` sends a component's change along a single path.
-
 Sources: Meng et al., "Locating and Editing Factual Associations in GPT" (2022), arXiv 2202.05262; Wang et al.,
 "Interpretability in the Wild" (2022), arXiv 2211.00593; Nanda, "Attribution Patching" (2023).
 """
@@ -26,9 +23,8 @@ from gpt.analysis.tracing import (
     trace_text,
 )
 from gpt.background import Progress
-from gpt.checks import check_choice, check_head, check_layer, check_position, check_token_id
+from gpt.checks import check_choice, check_head, check_layer, check_position, check_token_id, require
 from gpt.edits import PATCHABLE, Edits, Hook, Patch, check_patchable
-from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.layers import softcap
 from gpt.model import GPT, ForwardContext
@@ -58,8 +54,8 @@ def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int
     """
     check_patchable(name, head)
     model, ids = gpt_of(model), ids_of(model, text)
-    if not 0 < len(ids) <= model.config.block_size:
-        raise GPTError("patch.text_length", limit=model.config.block_size, n=len(ids))
+    limit = model.config.block_size
+    require(0 < len(ids) <= limit, "patch.text_length", limit=limit, n=len(ids))
     check_position(position, len(ids))
     check_layer(layer, model.config.n_layer)
     value = trace_text(model, ids, only=[f"layers.{layer}.{name}"])[f"layers.{layer}.{name}"][0]
@@ -88,8 +84,8 @@ class _Pair:
     def __init__(self, model: AnyModel, clean: Text, corrupted: Text, answer: int, other: int) -> None:
         self.model = gpt_of(model)
         self.clean, self.corrupted = ids_of(model, clean), ids_of(model, corrupted)
-        if len(self.clean) != len(self.corrupted):
-            raise GPTError("patch.lengths_differ", clean=len(self.clean), corrupted=len(self.corrupted))
+        lengths = {"clean": len(self.clean), "corrupted": len(self.corrupted)}
+        require(lengths["clean"] == lengths["corrupted"], "patch.lengths_differ", **lengths)
         for token in (answer, other):
             check_token_id(token, self.model.config.vocab_size)
         head = self.model.lm_head
@@ -97,8 +93,8 @@ class _Pair:
         self.bias = None if head.bias is None else to_float32(head.bias[[answer, other]])
         self.good, self.bad = trace_text(self.model, self.clean), trace_text(self.model, self.corrupted)
         self.best, self.worst = (self.difference(trace.final_norm[:, -1]) for trace in (self.good, self.bad))  # (1,)
-        if torch.isclose(self.best, self.worst, rtol=1e-4, atol=1e-4):
-            raise GPTError("patch.no_difference", difference=self.best.item())
+        is_flat = torch.isclose(self.best, self.worst, rtol=1e-4, atol=1e-4)
+        require(not is_flat, "patch.no_difference", difference=self.best.item())
 
     def difference(self, states: Tensor) -> Tensor:
         """Return the logit difference of final-norm states: (n, C) -> (n,)."""

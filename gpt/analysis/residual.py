@@ -19,11 +19,10 @@ from gpt.trace import Trace
 class StreamNorms:
     """Norms and shares along the residual stream, each with shape (n_layer, T).
 
-    resid_pre, attn_out, resid_mid, mlp_out, resid_post: Euclidean norms of the activations with these names.
-    added: norm of attn_out + mlp_out.
-    kept_share, attn_share, mlp_share, rest_share: fractions of resid_post that come from resid_pre, attention,
-        feed-forward, and what edits add to the stream or replace in it: the component of each along resid_post, divided
-        by the norm of resid_post. They can be negative, and sum to 1.
+    resid_pre, attn_out, resid_mid, mlp_out, resid_post: Euclidean norms of these activations. added: norm of attn_out +
+    mlp_out. kept_share, attn_share, mlp_share, rest_share: fractions of resid_post that come from resid_pre, attention,
+    feed-forward, and what edits add to the stream or replace in it: the component of each along resid_post, divided by
+    the norm of resid_post. They can be negative, and sum to 1.
     """
 
     resid_pre: Tensor
@@ -52,13 +51,11 @@ def stream_norms(trace: Trace) -> StreamNorms:
 class Neurons:
     """The k neurons of a layer that add the longest vectors to the stream at a position, in descending order.
 
-    index: (k,), neuron numbers. pre, post: (k,), the neurons' values before and after the activation function. mlp_up:
-        (k,), the gated factor, already included in post; None in models without gates.
-    norm: (k,), length of the vector that each neuron adds, |post| x |its column of c_proj|, after any norm
-        and edits that scale the network's output.
-    up, down: (k, n), ids of the tokens whose logits each neuron raises and lowers most. This is the direct effect
-        through the final norm, with its scale held constant. up_logit, down_logit: (k, n), changes of these logits,
-        before any cap.
+    index: (k,), neuron numbers. pre, post: (k,), their values before and after the activation function. mlp_up: (k,),
+    the gated factor, already included in post; None in models without gates. norm: (k,), length of the vector that each
+    neuron adds, |post| x |its column of c_proj|, after any norm and edits that scale the network's output. up, down:
+    (k, n), ids of the tokens whose logits each neuron raises and lowers most, directly through the final norm, with its
+    scale held constant. up_logit, down_logit: (k, n), changes of these logits, before any cap.
     """
 
     index: Tensor

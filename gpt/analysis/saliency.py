@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 
 import torch
 from torch import Tensor
@@ -11,9 +11,8 @@ from torch import Tensor
 from gpt.analysis.predictions import log_probabilities
 from gpt.analysis.tracing import MAX_BATCH_TOKENS, single_sequence, to_float32, trace_text
 from gpt.cache import KVCache
-from gpt.checks import check_position, check_token_id
+from gpt.checks import check_position, check_token_id, require
 from gpt.edits import Edits
-from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.model import GPT
 
@@ -60,11 +59,9 @@ def logits_without_each(
     patches. Raises ValueError if a position is out of range or a group covers the whole text.
     """
     T = len(ids)
-    for group in groups:
-        for position in group:
-            check_position(position, T)
-        if len(set(group)) == T:
-            raise GPTError("analysis.leave_one_out", n=T)
+    for position in chain.from_iterable(groups):
+        check_position(position, T)
+    require(all(len(set(group)) < T for group in groups), "analysis.leave_one_out", n=T)
     idx = torch.tensor([list(ids)], device=model.device)
 
     @torch.inference_mode()

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from gpt.checks import is_integer
+from gpt.checks import is_integer, require
 from gpt.edits import Edits
-from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, Texts, gpt_of, ids_of
 from gpt.model import GPT, ForwardContext
 from gpt.read_only import ordinary
@@ -159,14 +158,12 @@ def to_float32(x: Tensor) -> Tensor:
 
 def single_sequence(x: Tensor) -> Tensor:
     """Remove the batch dimension, (1, ...) -> (...), and convert to float32. Raises ValueError for a larger batch."""
-    if x.shape[0] != 1:
-        raise GPTError("analysis.one_text", n=x.shape[0])
+    require(x.shape[0] == 1, "analysis.one_text", n=x.shape[0])
     return to_float32(x[0])
 
 
 def traced_position(trace: Trace, position: int) -> int:
     """Convert a possibly negative position in a trace to one counted from 0. Raises ValueError outside the trace."""
     T = trace.final_norm.shape[1]
-    if not -T <= position < T:
-        raise GPTError("position.not_traced", position=position, last=T - 1)
+    require(-T <= position < T, "position.not_traced", position=position, last=T - 1)
     return position % T

@@ -75,19 +75,13 @@ def run_notebook() -> Iterator[tuple[str, tuple[float, ...]]]:
     if free_memory() < 1.25 * n_bytes:
         raise MemoryInUse(n_bytes)
     with torch.inference_mode():
+        model = GPT(UNTIED_124M, generator=torch.Generator())
         with seeded(SEED):
-            model = default_initialised_124m().train()
+            for module in model.modules():
+                if isinstance(module, nn.Embedding | nn.Linear):
+                    module.reset_parameters()  # as PyTorch initialises them
             logits = model(torch.tensor(batch), trace=Trace())  # (2, 4, vocab_size)
         yield "shape", (*logits.shape,)
         yield "logits", rounded(logits[0, 0, :3])
         new = generate_greedy(model.eval(), torch.tensor([prompt]), len(PRINTED["tokens"]))[0, len(prompt) :]
         yield "tokens", (*new.tolist(),)
-
-
-def default_initialised_124m() -> GPT:
-    """Return UNTIED_124M with PyTorch's default initialisation, drawn from torch's global generator."""
-    model = GPT(UNTIED_124M, generator=torch.Generator())
-    for module in model.modules():
-        if isinstance(module, nn.Embedding | nn.Linear):
-            module.reset_parameters()
-    return model

@@ -45,14 +45,12 @@ def train_extrapolation(
         for trainer in trainers.values():
             trainer.update(batch)
         if step % max(1, steps // tests) == 0 or step == steps:
-            yield step, {position: losses_at(trainer, test) for position, trainer in trainers.items()}
-
-
-@torch.inference_mode()
-def losses_at(trainer: Trainer, test: Batch) -> list[float]:
-    """Return the mean loss at each position, (T,)."""
-    logits = trainer.model(test.idx)  # (B, T, N_LETTERS)
-    return F.cross_entropy(logits.transpose(1, 2), test.targets, reduction="none").mean(dim=0).tolist()
+            losses = {}
+            for position, trainer in trainers.items():
+                with torch.inference_mode():
+                    logits = trainer.model(test.idx).transpose(1, 2)  # (B, N_LETTERS, T)
+                losses[position] = F.cross_entropy(logits, test.targets, reduction="none").mean(dim=0).tolist()
+            yield step, losses
 
 
 def inside_and_beyond(losses: Sequence[float], trained_length: int) -> tuple[float, float]:

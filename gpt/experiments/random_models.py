@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from gpt.checks import check_token_id
+from gpt.checks import check_token_id, require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.experiments.shapes import cache_numbers, count_parameters
@@ -86,10 +86,9 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
         return PaddedVocabulary(vocabulary, size)
     first = range(min(vocabulary.n_vocab, max(size - 1, 256)))
     ranks = {vocabulary.token_bytes(i): i for i in first if i not in vocabulary.special_ids}
-    if len(ranks) < len(first) or any(bytes([byte]) not in ranks for byte in range(256)):
-        raise GPTError("experiment.vocabulary_not_bytes", n=vocabulary.n_vocab, size=size)
-    if size < 257:
-        raise GPTError("experiment.vocabulary_size", size=size)
+    has_bytes = len(ranks) == len(first) and all(bytes([byte]) in ranks for byte in range(256))
+    require(has_bytes, "experiment.vocabulary_not_bytes", n=vocabulary.n_vocab, size=size)
+    require(size >= 257, "experiment.vocabulary_size", size=size)
     return bpe_tokenizer(ranks, {END_OF_TEXT: size - 1}).padded(size)
 
 
@@ -128,10 +127,10 @@ class RandomModels:
         Raises MemoryInUse if the model does not currently fit, and ValueError if it exceeds the budget.
         """
         need = memory_bytes(config, skeleton=skeleton_only)
-        if need > self.max_memory_bytes:
-            raise GPTError("memory.shape_limit", need=format_bytes(need), limit=format_bytes(self.max_memory_bytes))
+        limit = self.max_memory_bytes
+        require(need <= limit, "memory.shape_limit", need=format_bytes(need), limit=format_bytes(limit))
         with self._lock:
-            if need > min(self.max_memory_bytes - self._used_bytes, free_memory()):
+            if need > min(limit - self._used_bytes, free_memory()):
                 raise MemoryInUse(need)
             self._used_bytes += need
         try:

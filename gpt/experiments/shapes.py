@@ -18,6 +18,13 @@ from gpt.presets import PRESETS
 
 SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # results shown on the page
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
+PARTS: dict[str, Part] = {  # by module; all others are norms
+    "wte": "token_embedding",
+    "wpe": "position_embedding",
+    "attn": "attention",
+    "mlp": "feed_forward",
+    "lm_head": "head",
+}
 NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # bytes per number, excluding int8 scales
 
 # GPT-2 "124M" as in textbooks, without QKV biases and with an untied head: 163,009,536 parameters.
@@ -51,16 +58,9 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
     """Count the parameters in each part, summed over the blocks. A tied head has none."""
     counts = dict.fromkeys(get_args(Part), 0)
     for weight in weight_shapes(config, skeleton=skeleton):
-        counts[part_of(weight.name)] += weight.n_parameters
+        module = weight.name.removeprefix("h.N.").split(".")[0]
+        counts["norms" if "norm" in weight.name else PARTS.get(module, "norms")] += weight.n_parameters
     return counts
-
-
-def part_of(name: str) -> Part:
-    if "norm" in name or "ln_" in name:
-        return "norms"
-    parts: dict[str, Part] = {"attn": "attention", "mlp": "feed_forward", "wte": "token_embedding"}
-    parts |= {"wpe": "position_embedding", "lm_head": "head"}
-    return parts[name.removeprefix("h.N.").split(".")[0]]
 
 
 def count_parameters(config: GPTConfig, *, skeleton: bool = False) -> int:
