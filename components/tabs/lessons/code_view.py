@@ -14,8 +14,6 @@ from pygments import highlight
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers.python import PythonLexer
 
-import gpt
-
 Definition = ast.ClassDef | ast.FunctionDef | ast.Assign
 MINIMAL = "gpt.experiments.minimal"  # the code of the lessons
 
@@ -51,7 +49,7 @@ def excerpt(code: str) -> Excerpt:
     code: the class, function or constant in gpt, such as "model:GPT.loss". Raises LookupError for an unknown name.
     """
     module, _, name = code.partition(":")
-    file, source = _read(f"{gpt.__name__}.{module}")
+    file, source = _read(MINIMAL.replace("experiments.minimal", module))
     node: Any = ast.parse(source)
     for part in name.split("."):
         node = _definitions(node)[part]
