@@ -183,15 +183,12 @@ def read_contents(path: Path, hints: Hints) -> Contents:
     if is_adapter(path):
         base = base_of(path, hints.base)
         require(Path(base).exists(), "adapter.base", base=base)
-        return merged(read_base(Path(base), hints), path, 1.0 if hints.strength is None else hints.strength)
-    require(hints.base is None, "adapter.none", folder=path.name, file=ADAPTER_CONFIG)
-    return read_base(path, hints)
-
-
-def read_base(path: Path, hints: Hints) -> Contents:
-    """Return the contents of a checkpoint that is no adapter, with its weights dequantised when they are needed."""
-    reader, files = find_files(path)
-    return dequantized(reader.read(files, hints), files[0].name)
+    else:
+        base = path
+        require(hints.base is None, "adapter.none", folder=path.name, file=ADAPTER_CONFIG)
+    reader, files = find_files(Path(base))
+    contents = dequantized(reader.read(files, hints), files[0].name)
+    return merged(contents, path, 1.0 if hints.strength is None else hints.strength) if is_adapter(path) else contents
 
 
 def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) -> Checkpoint:

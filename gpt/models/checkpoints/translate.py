@@ -84,7 +84,7 @@ def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> Transl
     expected = expected_shapes(ours)
     weights = {name: part for name, part in weights.items() if name in expected or not is_unused(name, weights)}
     check_weights(expected, add_missing(weights, expected, layout), layout)
-    return layout, ours, with_half_pairs(weights, ours, layout)
+    return layout, ours, half_pairs(weights, ours, layout)
 
 
 def is_unused(name: str, weights: Weights) -> bool:
@@ -360,7 +360,7 @@ def whole(parts: tuple[Tensor, ...] | list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def with_half_pairs(weights: Weights, config: GPTConfig, layout: Layout) -> Weights:
+def half_pairs(weights: Weights, config: GPTConfig, layout: Layout) -> Weights:
     """Reorder the query and key rows of a model that rotates adjacent dimensions as pairs, or backwards.
 
     `gpt.rotary` pairs each dimension with the one half a head later. Of adjacent dimensions, the even rows of a head

@@ -44,14 +44,7 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
 from gpt.models.checkpoints.layouts import Hints, Layout
 from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SCALING, SKIPS_ROTATION, WINDOWED, read_family_options
 from gpt.models.checkpoints.tokenizer_formats import CONTROL, PLACE, SETTINGS_FILES, USER_DEFINED, write_gpt2_files
-from gpt.models.checkpoints.translate import (
-    add_missing,
-    expected_shapes,
-    role_of,
-    translate_family,
-    whole,
-    with_half_pairs,
-)
+from gpt.models.checkpoints.translate import add_missing, expected_shapes, half_pairs, role_of, translate_family, whole
 from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import FILES, PlainIds, TokenTable, write_vocabulary
 from gpt.read_only import ordinary
@@ -290,7 +283,7 @@ def to_weights(model: GPT, family: Layout, theirs: GPTConfig) -> dict[str, Tenso
     ours = {name: ordinary(value).detach().cpu().float() for name, value in model.state_dict().items()}
     theirs = replace(theirs, tie_weights=model.config.tie_weights)
     found = {name: torch.zeros(shape) for name, shape in stored_shapes(family, theirs).items()}
-    weights = with_half_pairs(translate_family(found, family, asdict(theirs))[0], theirs, family)
+    weights = half_pairs(translate_family(found, family, asdict(theirs))[0], theirs, family)
     if theirs.tie_weights:
         del ours["lm_head.weight"]
     if family.normed_embedding:  # its rows x become x / sqrt(mean(x^2) + eps), whose mean square is below 1
@@ -385,25 +378,18 @@ def gguf_model(model: GPT, layout: str) -> tuple[dict[str, Any], dict[str, Tenso
 
 def gguf_options(family: Layout, config: GPTConfig) -> dict[str, Any]:
     """Return the options of a model as keys of the metadata, without the architecture's name."""
-    values, rms = effective(config), config.norm == "rms"
-    theirs = family.stated
+    values, norm_key = effective(config), f"attention.layer_norm_{'rms_' if config.norm == 'rms' else ''}epsilon"
     found: dict[str, Any] = {"feed_forward_length": config.ff_size, "attention.head_count_kv": config.kv_heads}
     for ours, key in gguf.KEYS:
-        value = values.get(ours)
-        is_stated = ours in theirs and value is not None and ours not in ("rotary_size", "window_rotary_base")
-        if is_stated and (ours != "norm_eps" or ("rms" in key) == rms):
-            found[key] = value
+        if ours in family.stated and values[ours] is not None and (ours != "norm_eps" or key == norm_key):
+            found[key] = values[ours]
     if "attention.key_length" in found:
         found["attention.value_length"] = found["attention.key_length"]
     if config.position == "rotary":
-        found["rope.freq_base"] = config.rotary_base
         found["rope.dimension_count"] = config.rotary_size
-        if config.window_rotary_base is not None and "window_rotary_base" in theirs:
-            found["rope.freq_base_swa"] = config.window_rotary_base
-        scaling = config.rotary_scaling
-        if scaling is not None and scaling.kind in ("linear", "yarn"):
-            found |= {gguf.SCALED: scaling.kind, gguf.SCALING: scaling.factor}
-            found |= {gguf.ORIGINAL: scaling.original_context} if scaling.kind == "yarn" else {}
+    if (scaling := config.rotary_scaling) is not None and scaling.kind in ("linear", "yarn"):
+        found |= {gguf.SCALED: scaling.kind, gguf.SCALING: scaling.factor}
+        found |= {gguf.ORIGINAL: scaling.original_context} if scaling.kind == "yarn" else {}
     windows = [config.window_of(layer) is not None for layer in range(config.n_layer)]
     if any(windows) and config.window is not None and config.window < config.block_size:
         found[gguf.WINDOW] = config.window
@@ -414,9 +400,9 @@ def gguf_options(family: Layout, config: GPTConfig) -> dict[str, Any]:
 def rope_factors(config: GPTConfig) -> Tensor | None:
     """Return what scaling divides each rotary frequency by, or None if GGUF states the scaling in another way."""
     scaling = config.rotary_scaling
-    if scaling is None or scaling.kind not in ("llama3", "longrope") or scaling.attention_factor != 1:
+    if scaling is None or scaling.kind not in ("llama3", "longrope"):
         return None
-    if scaling.long_factors:
+    if scaling.attention_factor != 1 or scaling.long_factors:
         return None
     size, base = config.rotary_size, config.rotary_base
     return rotary_frequencies(size, base) / rotary_frequencies(size, base, scaling)
@@ -483,7 +469,7 @@ def tokens_metadata(content: dict[str, Any], strips_space: bool) -> dict[str, An
         kinds |= {model["unk_token"]: tokenizer_formats.UNKNOWN} if model.get("unk_token") else {}
     types = [kinds.get(token, tokenizer_formats.NORMAL) for token in tokens]
     if is_byte_level:
-        pre = pattern_name(content["normalizer"], splits, model)
+        pre = pattern_name(content, splits)
         return {"model": "gpt2", "pre": pre, "tokens": tokens, "token_type": types, "merges": merges}
     rank: dict[str, int] = {}
     for n, (left, right) in enumerate(merge.split(" ") for merge in merges):
@@ -504,13 +490,12 @@ def tokens_metadata(content: dict[str, Any], strips_space: bool) -> dict[str, An
     }
 
 
-def pattern_name(normalizer: Any, splits: list[dict[str, Any]], model: dict[str, Any]) -> str:
+def pattern_name(content: dict[str, Any], splits: list[dict[str, Any]]) -> str:
     """Return llama.cpp's name for the way in which a byte-level vocabulary splits texts."""
-    patterns = [each["pattern"]["Regex"] for each in splits if each["type"] == "Split"]
-    digits = any(each["type"] == "Digits" for each in splits)
-    for pre, (normal, known) in tokenizer_formats.SPLITS.items():
-        theirs = [each["pattern"]["Regex"] for each in known if each["type"] == "Split"]
-        same = theirs == patterns and any(each["type"] == "Digits" for each in known) == digits and normal == normalizer
-        if same and (pre in tokenizer_formats.STARTS_WITH_BOS) == bool(model.get("ignore_merges")):
+    parts = [each.get("pattern", each["type"]) for each in splits if each["type"] != "ByteLevel"]
+    keeps_words = bool(content["model"].get("ignore_merges"))
+    for pre, (normalizer, known) in tokenizer_formats.SPLITS.items():
+        theirs = [each.get("pattern", each["type"]) for each in known], normalizer
+        if theirs == (parts, content["normalizer"]) and keeps_words == (pre in tokenizer_formats.STARTS_WITH_BOS):
             return pre
-    raise GPTError("gguf.vocabulary", kind=f"BPE {patterns or [each['type'] for each in splits]}"[:80])
+    raise GPTError("gguf.vocabulary", kind=f"BPE {parts}"[:80])
