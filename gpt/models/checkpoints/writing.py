@@ -58,6 +58,9 @@ OWN_HEAD = ("gptneox", "olmo2", "phi2", "stablelm")  # llama.cpp opens them only
 NO_HEAD = ("gemma", "gemma2")  # llama.cpp always uses the embedding
 N_BLOCK = 32  # numbers in a block of Q8_0
 NORM_ERROR = 1e-6  # rounding errors of a mean of squares
+# Names of the properties that replace an option of None by its default.
+EFFECTIVE = {"n_ff": "ff_size", "n_kv_head": "kv_heads", "head_dim": "head_size", "attn_scale": "score_scale"}
+EFFECTIVE |= {f"{part}_bias": f"has_{part}_bias" for part in ("qkv", "proj", "mlp")}
 BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family may have biases that the model lacks
 
 
@@ -231,14 +234,13 @@ def window_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
     if "attention_types" in family.others:
         names = {FULL: "global", WINDOWED: "local"}
         return {"attention_types": [[[names[kind]], 1] for kind in kinds], family.window: window or config.block_size}
-    values: dict[str, Any] = {family.window: window}
-    if "layer_types" not in family.required:
-        values |= {"layer_types": kinds, family.window: window or config.block_size}
-    if "use_sliding_window" in family.others:
-        values["use_sliding_window"] = window is not None
-    if SKIPS_ROTATION in family.others:
-        values["no_rope_layers"] = [int(layer not in config.unrotated_layers) for layer in range(n_layer)]
-    return values
+    has_types = "layer_types" not in family.required
+    values = (
+        {"layer_types": kinds, family.window: window or config.block_size} if has_types else {family.window: window}
+    )
+    values |= {"use_sliding_window": window is not None} if "use_sliding_window" in family.others else {}
+    rotated = [int(layer not in config.unrotated_layers) for layer in range(n_layer)]
+    return values | ({"no_rope_layers": rotated} if SKIPS_ROTATION in family.others else {})
 
 
 def is_same(ours: GPTConfig, theirs: GPTConfig) -> bool:
@@ -253,26 +255,12 @@ def is_same(ours: GPTConfig, theirs: GPTConfig) -> bool:
 
 def effective(config: GPTConfig) -> dict[str, Any]:
     """Return the configuration with every default replaced by its effective value."""
-    values = {f.name: getattr(config, f.name) for f in fields(GPTConfig)}
+    values = {each.name: getattr(config, EFFECTIVE.get(each.name, each.name)) for each in fields(GPTConfig)}
     windows = [config.window_of(layer) for layer in range(config.n_layer)]
-    windows = [None if window is not None and window >= config.block_size else window for window in windows]
-    values |= {
-        "n_ff": config.ff_size,
-        "n_kv_head": config.kv_heads,
-        "head_dim": config.head_size,
-        "qkv_bias": config.has_qkv_bias,
-        "proj_bias": config.has_proj_bias,
-        "mlp_bias": config.has_mlp_bias,
-        "attn_scale": config.score_scale,
-        "rotary_size": config.rotary_size,
-        "rotary_share": config.rotary_size / config.head_size,
-        "window": windows,
-        "full_layers": None,
-        "window_rotary_base": config.window_rotary_base or config.rotary_base,
-    }
-    if config.position != "rotary":
-        values |= {name: None for name in values if "rotary" in name}
-    return values
+    values["window"] = [None if window is None or window >= config.block_size else window for window in windows]
+    values |= {"full_layers": None, "window_rotary_base": config.window_rotary_base or config.rotary_base}
+    values |= {"rotary_size": config.rotary_size, "rotary_share": config.rotary_size / config.head_size}
+    return values if config.position == "rotary" else values | {name: None for name in values if "rotary" in name}
 
 
 def to_weights(model: GPT, family: Layout, theirs: GPTConfig) -> dict[str, Tensor] | None:
@@ -331,7 +319,8 @@ def save_gguf(
 ) -> None:
     """Write a GGUF file in the first architecture of llama.cpp that expresses the model.
 
-    vocabulary: Defaults to a loaded model's tokenizer. kind: The type of the matrices; norms and biases are in float32.
+    vocabulary: Defaults to a loaded model's tokenizer. kind: The type of the matrices; norms and biases are in float32,
+    and matrices whose rows have no whole number of blocks in float16 instead of Q8_0.
     layout: The layout that the model was read from, whose family is tried first. Defaults to a loaded model's.
     Raises ValueError if the file exists, or if GGUF cannot express the model or its vocabulary.
     """
@@ -340,17 +329,35 @@ def save_gguf(
     require(not path.exists(), "gguf.exists", path=path)
     network, tokenizer = with_tokenizer(model)
     metadata, tensors = gguf_model(network, layout or getattr(model, "layout", ""))
+    architecture = metadata.pop("general.architecture")
     metadata |= vocabulary_metadata(vocabulary or tokenizer) | {"general.file_type": int(FILE_TYPES[kind])}
+    types = {bool: GGUFValueType.BOOL, int: GGUFValueType.UINT32, float: GGUFValueType.FLOAT32}
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as new:
-        part = Path(new) / path.name
-        write_gguf(part, metadata, tensors, kind)
-        os.replace(part, path)
+        writer = GGUFWriter(Path(new) / path.name, architecture)
+        for key, value in metadata.items():
+            if isinstance(value, list):
+                writer.add_array(key, value)
+            else:
+                writer.add_key_value(key, value, types.get(type(value), GGUFValueType.STRING))
+        for name, tensor in tensors.items():
+            fits = "F16" if kind == "Q8_0" and tensor.shape[-1] % N_BLOCK else kind
+            stored = GGMLQuantizationType[fits if tensor.dim() > 1 and name != POSITIONS else "F32"]
+            writer.add_tensor(name, quantize(tensor.numpy(), stored), raw_dtype=stored)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        os.replace(Path(new) / path.name, path)
 
 
 def gguf_model(model: GPT, layout: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return the options and the weights of a model in the first architecture that expresses it."""
-    config, factors = model.config, rope_factors(model.config)
+    config, scaling, factors = model.config, model.config.rotary_scaling, None
+    has_factors = scaling is not None and scaling.kind in ("llama3", "longrope") and not scaling.long_factors
+    if scaling is not None and has_factors and scaling.attention_factor == 1:  # divisors of the frequencies
+        size, base = config.rotary_size, config.rotary_base
+        factors = rotary_frequencies(size, base) / rotary_frequencies(size, base, scaling)
     architectures = {model_type: name for name, model_type in gguf.ARCHITECTURES.items()}
     for model_type, _, theirs in equivalents(config, layout):
         name, family = architectures.get(model_type, ""), FAMILIES[model_type]
@@ -366,7 +373,7 @@ def gguf_model(model: GPT, layout: str) -> tuple[dict[str, Any], dict[str, Tenso
         with suppress(ValueError):
             stated = gguf.read_config(metadata, tensors, factors, factors)
             found = GPTConfig(**read_family_options(stated))
-            found = found if factors is None else replace(found, rotary_scaling=config.rotary_scaling)  # by the factors
+            found = found if factors is None else replace(found, rotary_scaling=scaling)  # by the factors
             if is_same(config, found):
                 break
     else:
@@ -395,36 +402,6 @@ def gguf_options(family: Layout, config: GPTConfig) -> dict[str, Any]:
         found[gguf.WINDOW] = config.window
         found |= {gguf.PATTERN: windows} if "sliding_window_pattern" in family.others else {}
     return {key: gguf.shortest(value) if isinstance(value, float) else value for key, value in found.items()}
-
-
-def rope_factors(config: GPTConfig) -> Tensor | None:
-    """Return what scaling divides each rotary frequency by, or None if GGUF states the scaling in another way."""
-    scaling = config.rotary_scaling
-    if scaling is None or scaling.kind not in ("llama3", "longrope"):
-        return None
-    if scaling.attention_factor != 1 or scaling.long_factors:
-        return None
-    size, base = config.rotary_size, config.rotary_base
-    return rotary_frequencies(size, base) / rotary_frequencies(size, base, scaling)
-
-
-def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, Tensor], kind: Kind) -> None:
-    """Write a file. Matrices whose rows have no whole number of blocks are written in float16 instead of Q8_0."""
-    writer = GGUFWriter(path, metadata.pop("general.architecture"))
-    types = {bool: GGUFValueType.BOOL, int: GGUFValueType.UINT32, float: GGUFValueType.FLOAT32}
-    for key, value in metadata.items():
-        if isinstance(value, list):
-            writer.add_array(key, value)
-        else:
-            writer.add_key_value(key, value, types.get(type(value), GGUFValueType.STRING))
-    for name, tensor in tensors.items():
-        fits = "F16" if kind == "Q8_0" and tensor.shape[-1] % N_BLOCK else kind
-        stored = GGMLQuantizationType[fits if tensor.dim() > 1 and name != POSITIONS else "F32"]
-        writer.add_tensor(name, quantize(tensor.numpy(), stored), raw_dtype=stored)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
