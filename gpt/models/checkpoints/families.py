@@ -6,6 +6,7 @@ Each row states how a family differs from Llama or GPT-2; see `Layout`. Source: 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -23,15 +24,17 @@ NORMS_AFTER = {
 ALL_BIASES = ("qkv_bias", "proj_bias", "mlp_bias")
 
 
-def like(base: Layout, title: str, model_class: str, usual: Mapping[str, Any] | None = None, **changes: Any) -> Layout:
+def like(base: Layout, title: str, usual: Mapping[str, Any] | None = None, **changes: Any) -> Layout:
     """Return a family that differs from another in these fields. Dictionaries add items, and ABSENT removes one.
 
+    title: By default, transformers' class has this name without spaces and hyphens.
     usual: Our options whose names in config.json are the same, but whose values if missing are others.
     """
+    changes.setdefault("model_class", f"{re.sub('[ -]', '', title)}ForCausalLM")
     for name, value in changes.items():
         if isinstance(before := getattr(base, name), Mapping):
             changes[name] = {key: each for key, each in {**before, **value}.items() if each is not ABSENT}
-    family = replace(base, title=title, model_class=model_class, **changes)
+    family = replace(base, title=title, **changes)
     renewed = {ours: (family.stated[ours][0], value) for ours, value in (usual or {}).items()}
     return replace(family, stated={**family.stated, **renewed})
 
@@ -70,9 +73,7 @@ _ROTARY = Layout(
     {
         "wte": "embed_tokens",
         "h.{n}.ln_1": "layers.{n}.input_layernorm",
-        "h.{n}.attn.q": "layers.{n}.self_attn.q_proj",
-        "h.{n}.attn.k": "layers.{n}.self_attn.k_proj",
-        "h.{n}.attn.v": "layers.{n}.self_attn.v_proj",
+        **{f"h.{{n}}.attn.{each}": f"layers.{{n}}.self_attn.{each}_proj" for each in "qkv"},
         "h.{n}.attn.c_proj": "layers.{n}.self_attn.o_proj",
         "h.{n}.ln_2": "layers.{n}.post_attention_layernorm",
         GATE: "layers.{n}.mlp.gate_proj",
@@ -92,11 +93,10 @@ _ROTARY = Layout(
         "rotary_base": ("rope_theta", 10000.0),
     },
 )
-_LLAMA = like(_ROTARY, "Llama", "LlamaForCausalLM", stated={**ATTENTION_BIAS, "mlp_bias": ("mlp_bias", False)})
+_LLAMA = like(_ROTARY, "Llama", stated={**ATTENTION_BIAS, "mlp_bias": ("mlp_bias", False)})
 _QWEN2 = like(
     _ROTARY,
     "Qwen2",
-    "Qwen2ForCausalLM",
     usual={"block_size": 32768, "n_kv_head": 32},
     options={"qkv_bias": True},
     others={"sliding_window": 4096, "use_sliding_window": False, "max_window_layers": 28},
@@ -104,7 +104,6 @@ _QWEN2 = like(
 _GEMMA = like(
     _ROTARY,
     "Gemma",
-    "GemmaForCausalLM",
     usual={
         "block_size": 8192,
         "n_kv_head": 16,
@@ -121,7 +120,6 @@ _GEMMA = like(
 _GEMMA2 = like(
     _GEMMA,
     "Gemma 2",
-    "Gemma2ForCausalLM",
     usual={"n_kv_head": 4},
     names={**NORMS_AFTER, "h.{n}.ln_2": "layers.{n}.pre_feedforward_layernorm"},
     options={"post_norm": True},
@@ -169,7 +167,6 @@ FAMILIES = {
     "mistral": like(
         _ROTARY,
         "Mistral",
-        "MistralForCausalLM",
         usual={"block_size": 131072, "n_kv_head": 8},
         others={"sliding_window": 4096},
         required={"layer_types": None},
@@ -178,7 +175,6 @@ FAMILIES = {
     "qwen3": like(
         _QWEN2,
         "Qwen3",
-        "Qwen3ForCausalLM",
         usual={"head_dim": 128},
         names=QK_NORMS,
         options={"qkv_bias": ABSENT, "qk_norm": True},
@@ -187,7 +183,6 @@ FAMILIES = {
     "gemma3_text": like(
         _GEMMA2,
         "Gemma 3",
-        "Gemma3ForCausalLM",
         usual={"block_size": 131072, "rotary_base": 1_000_000.0},
         names=QK_NORMS,
         options={"qk_norm": True},
@@ -199,18 +194,14 @@ FAMILIES = {
         others={"sliding_window_pattern": 6},
         required=dict.fromkeys(("final_logit_softcapping", "attn_logit_softcapping")),
     ),
-    "gpt_neo": replace(
-        like(
-            _GPT2,
-            "GPT-Neo",
-            "GPTNeoForCausalLM",
-            names={
-                "h.{n}.attn.c_attn": ABSENT,
-                **{f"h.{{n}}.attn.{each}": f"h.{{n}}.attn.attention.{each}_proj" for each in "qkv"},
-                "h.{n}.attn.c_proj": "h.{n}.attn.attention.out_proj",
-            },
-        ),
-        activation="gelu",
+    "gpt_neo": like(
+        _GPT2,
+        "GPT-Neo",
+        names={
+            "h.{n}.attn.c_attn": ABSENT,
+            **{f"h.{{n}}.attn.{each}": f"h.{{n}}.attn.attention.{each}_proj" for each in "qkv"},
+            "h.{n}.attn.c_proj": "h.{n}.attn.attention.out_proj",
+        },
         transposed=(),
         options={"attn_scale": 1.0, "qkv_bias": False},
         stated={
@@ -219,12 +210,10 @@ FAMILIES = {
             "n_head": ("num_heads", STATED),
             "n_ff": ("intermediate_size", None),
             "tie_weights": ("tie_word_embeddings", True),
-            "norm_eps": ("layer_norm_epsilon", 1e-5),
-            "activation": ("activation_function", "gelu_new"),
             "dropout": ("resid_dropout", 0.0),
         },
         others={"attention_types": [[["global", "local"], 12]], "window_size": 256},
-        required={},
+        required=dict.fromkeys(_GPT2.required, ABSENT),
         window="window_size",
         dropouts=("embed_dropout", "attention_dropout"),
     ),
@@ -232,7 +221,6 @@ FAMILIES = {
     "phi": like(
         _ROTARY,
         "Phi",
-        "PhiForCausalLM",
         usual={"activation": "gelu_new"},
         names={
             GATE: ABSENT,
@@ -254,7 +242,6 @@ FAMILIES = {
     "phi3": like(
         _ROTARY,
         "Phi-3",
-        "Phi3ForCausalLM",
         usual={"block_size": 4096, "norm_eps": 1e-5},
         names={**dict.fromkeys(SEPARATE, ABSENT), "h.{n}.attn.c_attn": "layers.{n}.self_attn.qkv_proj"},
         stated={"dropout": ("resid_pdrop", 0.0), "rotary_share": ("partial_rotary_factor", 1.0)},
@@ -293,7 +280,7 @@ FAMILIES = {
     "stablelm": like(
         _ROTARY,
         "StableLM",
-        "StableLmForCausalLM",
+        model_class="StableLmForCausalLM",
         usual={"block_size": 4096, "n_kv_head": 32},
         options={"norm": ABSENT, "bias": ABSENT, "proj_bias": False, "mlp_bias": False},
         stated={
@@ -309,7 +296,7 @@ FAMILIES = {
     "olmo": like(
         _ROTARY,
         "OLMo",
-        "OlmoForCausalLM",
+        model_class="OlmoForCausalLM",
         options={"norm": ABSENT},
         stated={"norm_eps": ABSENT, **ATTENTION_BIAS},
         required={"clip_qkv": None},
@@ -318,7 +305,7 @@ FAMILIES = {
     "starcoder2": like(
         _ROTARY,
         "StarCoder2",
-        "Starcoder2ForCausalLM",
+        model_class="Starcoder2ForCausalLM",
         usual={"block_size": 4096, "n_kv_head": 2, "activation": "gelu_pytorch_tanh", "tie_weights": True},
         names={
             GATE: ABSENT,
@@ -338,46 +325,39 @@ FAMILIES = {
     "gpt_bigcode": like(
         _GPT2,
         "GPT BigCode",
-        "GPTBigCodeForCausalLM",
         usual={"activation": "gelu_pytorch_tanh"},
-        activation="gelu",
         transposed=(),
         options={"n_kv_head": 1},
         required={"multi_query": True},
     ),
-    "gptj": replace(
-        like(
-            _GPT2,
-            "GPT-J",
-            "GPTJForCausalLM",
-            usual={
-                **dict.fromkeys(("vocab_size", "n_layer", "n_head", "n_embd"), STATED),
-                "block_size": 2048,
-                "dropout": 0.0,
-                "tie_weights": False,
-            },
-            names={
-                "wpe": ABSENT,
-                "h.{n}.attn.c_attn": ABSENT,
-                **{f"h.{{n}}.attn.{each}": f"h.{{n}}.attn.{each}_proj" for each in "qkv"},
-                "h.{n}.attn.c_proj": "h.{n}.attn.out_proj",
-                "h.{n}.ln_2": "h.{n}.ln_1",
-                "h.{n}.mlp.c_fc": "h.{n}.mlp.fc_in",
-                "h.{n}.mlp.c_proj": "h.{n}.mlp.fc_out",
-            },
-            stated={"rotary_size": ("rotary_dim", 64)},
-        ),
-        activation="gelu",
+    "gptj": like(
+        _GPT2,
+        "GPT-J",
+        usual={
+            **dict.fromkeys(("vocab_size", "n_layer", "n_head", "n_embd"), STATED),
+            "block_size": 2048,
+            "dropout": 0.0,
+            "tie_weights": False,
+        },
+        names={
+            **{"wpe": ABSENT, "h.{n}.attn.c_attn": ABSENT},
+            **{f"h.{{n}}.attn.{each}": f"h.{{n}}.attn.{each}_proj" for each in "qkv"},
+            "h.{n}.attn.c_proj": "h.{n}.attn.out_proj",
+            "h.{n}.ln_2": "h.{n}.ln_1",
+            "h.{n}.mlp.c_fc": "h.{n}.mlp.fc_in",
+            "h.{n}.mlp.c_proj": "h.{n}.mlp.fc_out",
+        },
+        stated={"rotary_size": ("rotary_dim", 64)},
         transposed=(),
         rotary_pairs="interleaved",
         options={"position": "rotary", "parallel": True, "qkv_bias": False, "proj_bias": False, "head_bias": True},
-        required={},
+        required=dict.fromkeys(_GPT2.required, ABSENT),
     ),
     "gemma2": _GEMMA2,
     "nanochat": like(
         _ROTARY,
         "nanochat",
-        "NanoChatForCausalLM",
+        model_class="NanoChatForCausalLM",
         usual={"activation": "relu2"},
         names={
             GATE: ABSENT,
@@ -394,7 +374,7 @@ FAMILIES = {
     "olmo2": like(
         _ROTARY,
         "OLMo 2",
-        "Olmo2ForCausalLM",
+        model_class="Olmo2ForCausalLM",
         usual={"norm_eps": 1e-5},
         names={"h.{n}.ln_1": ABSENT, "h.{n}.ln_2": ABSENT, **QK_NORMS, **NORMS_AFTER},
         options={"qk_norm": "full", "pre_norm": False, "post_norm": True},
@@ -403,7 +383,6 @@ FAMILIES = {
     "smollm3": like(
         _LLAMA,
         "SmolLM3",
-        "SmolLM3ForCausalLM",
         usual={"block_size": 32768, "n_kv_head": 4, "rotary_base": 2_000_000.0, "tie_weights": True},
         others={"no_rope_layer_interval": 4, "sliding_window": None, "use_sliding_window": False},
     ),
