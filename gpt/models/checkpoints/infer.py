@@ -17,20 +17,8 @@ from torch import Tensor
 from gpt.checks import require
 from gpt.config import Activation
 from gpt.errors import GPTError
-from gpt.models.checkpoints.layouts import (
-    CUSTOM,
-    GATE,
-    HUGGING_FACE,
-    INFERRED,
-    LAYOUTS,
-    MATRICES,
-    MINGPT,
-    NANOGPT,
-    ROLES,
-    SEPARATE,
-    Layout,
-    NamesUnknown,
-)
+from gpt.models.checkpoints import layouts
+from gpt.models.checkpoints.layouts import CUSTOM, GATE, INFERRED, MATRICES, ROLES, SEPARATE, Layout
 
 WEIGHT_LEAVES, BIAS_LEAVES = ("weight", "w", "scale", "gamma", "g", "gain", "kernel"), ("bias", "b", "shift", "beta")
 LEAF = re.compile(rf"(?:^|.*[._])({'|'.join((*WEIGHT_LEAVES, *BIAS_LEAVES))})", re.IGNORECASE)
@@ -69,12 +57,11 @@ def infer_layout(named: Mapping[str, Tensor]) -> Layout:
     try:
         return inference.layout()
     except GPTError as reason:
-        raise NamesUnknown(
-            "layout.unknown",
-            names=", ".join(list(named)[:3]),
-            known=", ".join([HUGGING_FACE, NANOGPT, MINGPT, *(layout.title for layout in LAYOUTS), *INFERRED.values()]),
-            reason=reason,
-            draft=inference.draft(),
+        known = [layouts.HUGGING_FACE, layouts.NANOGPT, layouts.MINGPT]
+        known += [*(layout.title for layout in layouts.LAYOUTS), *INFERRED.values()]
+        names, draft = ", ".join(list(named)[:3]), inference.draft()
+        raise layouts.NamesUnknown(
+            "layout.unknown", names=names, known=", ".join(known), reason=reason, draft=draft
         ) from None
 
 
@@ -90,8 +77,11 @@ class Inference:
         self.transposed: list[str] = []
 
     def layout(self) -> Layout:
-        for find in (self.find_blocks, self.find_norms, *self.finders):
-            find()
+        self.find_blocks()
+        self.find_norms()
+        self.find_attention()
+        self.find_feed_forward()
+        self.find_embeddings()
         if left := [module.name for module in (*self.block, *self.outside)]:
             raise GPTError("layout.left_over", names=", ".join(left))
         fused = self.roles.get(FUSED, Module(""))
@@ -103,7 +93,7 @@ class Inference:
 
     def draft(self) -> str:
         """Return a layout file to complete by hand after `layout` failed, with "?" for each role that was not found."""
-        for find in self.finders:
+        for find in (self.find_attention, self.find_feed_forward, self.find_embeddings):
             with suppress(GPTError):
                 find()
         unused = [FUSED] if any(role in self.roles for role in SEPARATE) else [*SEPARATE]
@@ -114,10 +104,6 @@ class Inference:
             options = {"norm": "rms", "position": "rotary"}
             layout = replace(layout, activation="silu", rotary_pairs="?", options=options)  # type: ignore[arg-type]
         return layout.to_json()
-
-    @property
-    def finders(self) -> list[Callable[[], None]]:
-        return [self.find_attention, self.find_feed_forward, self.find_embeddings]
 
     def is_rotary(self) -> bool:
         """Return whether the weights look like Llama's: a gate, norms without biases, and no position embeddings."""
@@ -187,7 +173,8 @@ class Inference:
                 return
             for role, pattern in zip(SEPARATE, PARTS, strict=True):
                 named = [m for m in self.block if m.has(pattern)]
-                self.take(role, [m for m in named if self.is_square(m)] or [m for m in named if self.is_shared(m)])
+                shared = [m for m in named if len(m.shape) == 2 and m.shape[1] == C > m.shape[0] > 0 == C % m.shape[0]]
+                self.take(role, [m for m in named if self.is_square(m)] or shared)  # heads may share keys and values
         square = [module for module in self.block if self.is_square(module)]
         if len(square) > 1:  # a feed-forward matrix may also be square
             square = [m for m in square if m.has(r"att\w*|sa|mha|w?o")]
@@ -197,10 +184,6 @@ class Inference:
     def is_square(self, m: Module) -> bool:
         """Return whether a matrix has the shape C x C, is that of one head, or has the shape (nh, C, hs) or similar."""
         return self.width in m.shape if len(m.shape) == 3 else m.shape == (self.width // m.copies, self.width)
-
-    def is_shared(self, m: Module) -> bool:
-        """Return whether a matrix may give the keys or values that several heads share."""
-        return len(m.shape) == 2 and m.shape[1] == self.width > m.shape[0] > 0 == self.width % m.shape[0]
 
     def find_feed_forward(self) -> None:
         """Find the feed-forward matrices.
