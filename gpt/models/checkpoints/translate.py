@@ -43,12 +43,7 @@ BUFFERS = re.compile(
 
 
 def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> Translated:
-    """Find the layout of a checkpoint's weights and translate them to our names.
-
-    Raises NamesInferred if the layout had to be inferred from names and shapes and the hints do not accept that;
-    HeadsUnknown or ScaleUnknown if the number of heads or the attention scale is unknown; and ValueError for an unknown
-    layout, an unsupported option, or weights that do not fit, which the message lists.
-    """
+    """Find the layout of a checkpoint's weights and translate them to our names. Errors: see `open_checkpoint`."""
     config, entries, given = contents.config, contents.entries, contents.layout
     weights: Weights
     named = clean_names(contents.tensors)
@@ -71,7 +66,7 @@ def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> Transl
     else:
         layout = given or known_layout(contents.tensors, named, entries) or infer_layout(named)
         weights, layout = translate(named, layout, hints.n_head)
-        sizes = read_sizes(weights, layout) | read_heads(weights, layout)
+        sizes = read_sizes(weights, layout)
         if layout.title == NANOGPT and isinstance(model_args := entries.get(MODEL_ARGS), dict):
             layouts.known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
         beside = contents.settings if config is None else config
@@ -148,8 +143,8 @@ def is_written_by_transformers(named: Mapping[str, Tensor], family: Layout) -> b
 
     Other projects also use GPT-2's names, but only transformers stores the matrices as (in, out).
     """
-    qkv = named.get("h.0.attn.c_attn.weight")
-    return not family.transposed or (qkv is not None and qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0])
+    qkv = named.get("h.0.attn.c_attn.weight", torch.empty(0))
+    return not family.transposed or (qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0])
 
 
 def is_tied(head: Tensor | None, wte: Tensor) -> bool:
@@ -206,21 +201,16 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
     }
     found |= {"gated": True} if "h.0.mlp.c_gate.weight" in weights else {}
     found |= {"head_bias": True} if "lm_head.bias" in weights else {}
-    return found | ({"block_size": weights["wpe.weight"][0].shape[0]} if "wpe.weight" in weights else {})
-
-
-def read_heads(weights: Weights, layout: Layout) -> Options:
-    """Return the sizes of the heads in the book's Llama 3.2 and Qwen3, which state no options."""
-    if layout.title not in (layouts.BOOK_LLAMA.title, layouts.BOOK_QWEN.title):
-        return {}
-    q, k, _ = weights["h.0.attn.c_attn.weight"]
-    if layout.title == layouts.BOOK_QWEN.title:
-        size = len(weights["h.0.attn.q_norm.weight"][0])
-    elif q.shape[1] in layouts.LLAMA_32_HEADS:
-        size = len(q) // layouts.LLAMA_32_HEADS[q.shape[1]]
-    else:
-        raise GPTError("layout.book_llama", width=q.shape[1])
-    return {"n_head": len(q) // size, "n_kv_head": len(k) // size, "head_dim": size}
+    found |= {"block_size": weights["wpe.weight"][0].shape[0]} if "wpe.weight" in weights else {}
+    if layout not in (layouts.BOOK_LLAMA, layouts.BOOK_QWEN):
+        return found
+    q, k, _ = weights["h.0.attn.c_attn.weight"]  # the book's later models state no options
+    n_head = layouts.LLAMA_32_HEADS.get(q.shape[1], 0)
+    if layout == layouts.BOOK_QWEN:
+        n_head = len(q) // len(weights["h.0.attn.q_norm.weight"][0])
+    require(n_head, "layout.book_llama", width=q.shape[1])
+    size = len(q) // n_head
+    return found | {"n_head": n_head, "n_kv_head": len(k) // size, "head_dim": size}
 
 
 def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
@@ -370,18 +360,14 @@ def half_pairs(weights: Weights, config: GPTConfig, layout: Layout) -> Weights:
     if layout.rotary_pairs == "half":
         return weights
     turned = dict(weights)
-    heads = (config.n_head, config.kv_heads, config.kv_heads)
-    for name, stored_parts in ((name, part) for name, part in weights.items() if ".attn.c_attn." in name):
-        rows = [n * config.head_size for n in heads]
-        q, k, v = stored_parts if len(stored_parts) == 3 else whole(stored_parts).split(rows)
+    rows = [n * config.head_size for n in (config.n_head, config.kv_heads, config.kv_heads)]
+    for name in [name for name in weights if ".attn.c_attn." in name]:
+        q, k, v = weights[name] if len(weights[name]) == 3 else whole(weights[name]).split(rows)
         parts: list[Tensor] = []
-        for matrix, n_head in ((q, config.n_head), (k, config.kv_heads)):
-            for head in matrix.unflatten(0, (n_head, config.head_size)):
-                rotated, rest = head[: config.rotary_size], head[config.rotary_size :]
-                if layout.rotary_pairs == "backwards":
-                    parts += [*reversed(rotated.chunk(2)), rest]
-                else:
-                    parts += [rotated[0::2], rotated[1::2], rest]
+        for head in (head for matrix in (q, k) for head in matrix.unflatten(0, (-1, config.head_size))):
+            rotated, rest = head[: config.rotary_size], head[config.rotary_size :]
+            is_backwards = layout.rotary_pairs == "backwards"
+            parts += [*(reversed(rotated.chunk(2)) if is_backwards else (rotated[0::2], rotated[1::2])), rest]
         turned[name] = (*parts, v)
     return turned
 
