@@ -18,23 +18,22 @@ def main() -> None:
     command = parser.add_subparsers(required=True).add_parser(
         "convert", help="read any layout, write our layout, Hugging Face's or GGUF"
     )
-    command.add_argument("source", metavar="IN", help="checkpoint to read: a file, a folder, or OWNER/NAME on the hub")
-    command.add_argument("target", type=Path, metavar="OUT", help="folder to write, or file for gguf")
-    command.add_argument("--n-head", type=int, help="number of heads, if it is not in the checkpoint")
-    command.add_argument(
-        "--activation", choices=get_args(Activation), help="activation, if it is not in the checkpoint"
-    )
-    command.add_argument(
+    add = command.add_argument
+    add("source", metavar="IN", help="checkpoint to read: a file, a folder, or OWNER/NAME on the hub")
+    add("target", type=Path, metavar="OUT", help="folder to write, or file for gguf")
+    add("--n-head", type=int, help="number of heads, if it is not in the checkpoint")
+    add("--activation", choices=get_args(Activation), help="activation, if it is not in the checkpoint")
+    add(
         "--attn-scale",
         type=lambda text: text if text in SCALES else float(text),
         metavar="{head_size,n_embd,FACTOR}",
         help="scale of the attention scores, if it is not in the checkpoint",
     )
-    command.add_argument("--names", help="file with the names of the weights, or 'infer' to accept the names shown")
-    command.add_argument("--weights", help="entry to read from a file that contains several models")
-    command.add_argument("--base", help="base model of an adapter, if not the one that it states")
-    command.add_argument("--to", choices=("ours", "hf", "gguf"), default="ours", help="layout to write")
-    command.add_argument("--type", choices=get_args(Kind), default="F16", help="type of the matrices in GGUF")
+    add("--names", help="file with the names of the weights, or 'infer' to accept the names shown")
+    add("--weights", help="entry to read from a file that contains several models")
+    add("--base", help="base model of an adapter, if not the one that it states")
+    add("--to", choices=("ours", "hf", "gguf"), default="ours", help="layout to write")
+    add("--type", choices=get_args(Kind), default="F16", help="type of the matrices in GGUF")
     chosen = parser.parse_args()
     if chosen.target.is_file() or (chosen.target.is_dir() and any(chosen.target.iterdir())):
         sys.exit(f"{chosen.target} already exists: choose a new or empty folder")

@@ -22,8 +22,6 @@ from gpt.models.checkpoints.layouts import CUSTOM, GPT2_LAYOUTS, NANOGPT, SEPARA
 from gpt.models.checkpoints.options import MODEL_ARGS, check_config, options_beside, options_inside, read_family_options
 
 Weights = dict[str, tuple[Tensor, ...]]  # {our name: stored tensors to concatenate along axis 0}
-# The layout of a checkpoint, and its configuration and weights under our names.
-Translated = tuple[Layout, GPTConfig, Weights]
 
 # Names of wrapper modules from torch.compile, DDP, FSDP, activation checkpointing and training programs.
 WRAPPERS = re.compile(r"(?<![^.])(_orig_mod|module|model|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
@@ -42,8 +40,8 @@ BUFFERS = re.compile(
 )
 
 
-def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> Translated:
-    """Find the layout of a checkpoint's weights and translate them to our names. Errors: see `open_checkpoint`."""
+def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> tuple[Layout, GPTConfig, Weights]:
+    """Find a checkpoint's layout, its configuration, and its weights under our names. Errors: see `open_checkpoint`."""
     config, entries, given = contents.config, contents.entries, contents.layout
     weights: Weights
     named = clean_names(contents.tensors)
@@ -57,7 +55,8 @@ def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> Transl
             layout, weights = GPT2_LAYOUTS[layouts.OURS], {name: (tensor,) for name, tensor in named.items()}
         else:
             stated = {"attn_scale": None} | read_family_options(config)
-            weights, layout = translate_family(named, contents.family or family, stated)
+            layout = replace(contents.family or family, n_head=stated["n_head"])
+            weights, layout = translate(named, layout, norm_eps=stated.get("norm_eps"))
         if stated["tie_weights"] and "lm_head.weight" in weights:  # either may be stored
             weights.setdefault("wte.weight", weights["lm_head.weight"])
         found = read_sizes(weights, layout)
@@ -215,10 +214,8 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
 
 def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
     """Return {name: shape} for every weight in a checkpoint with this configuration."""
-    shapes = {name: tuple(value.shape) for name, value in meta_model(config).state_dict().items()}
-    if config.tie_weights:
-        del shapes["lm_head.weight"]
-    return shapes
+    state = meta_model(config).state_dict()
+    return {name: tuple(state[name].shape) for name in state if name != "lm_head.weight" or not config.tie_weights}
 
 
 def check_weights(expected: Mapping[str, tuple[int, ...]], weights: Weights, layout: Layout) -> None:
@@ -286,11 +283,20 @@ def their_name(ours: str, layout: Layout) -> str:
     return ours
 
 
-def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -> tuple[Weights, Layout]:
+def translate(
+    named: Mapping[str, Tensor], layout: Layout, n_head: int | None = None, norm_eps: float | None = None
+) -> tuple[Weights, Layout]:
     """Return the weights under our names, and the layout, with the number of heads if names or shapes determine it.
 
-    Weights without a role keep their names. Raises ValueError if two weights have the same role.
+    All weights are views of the stored tensors. Those without a role keep their names. n_head: if the layout states
+    none. norm_eps: for a norm after the embedding. Raises ValueError if two weights have the same role.
     """
+    prefix = strip_wrappers(layout.prefix)
+    named = {name.removeprefix(prefix): tensor for name, tensor in named.items()}
+    for fused, names in layout.split.items():  # weights that stack several matrices
+        for name in [name for name, tensor in named.items() if f".{fused}." in name and tensor.dim()]:
+            rows = named.pop(name).chunk(len(names))
+            named |= {name.replace(fused, part): tensor for part, tensor in zip(names, rows, strict=False)}
     found: dict[str, dict[int, Tensor]] = {}  # {our name, with separate query, key and value: {head: tensor}}
     for name, tensor in named.items():
         for ours, head in our_names(name, layout):
@@ -312,6 +318,14 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
         for _, tensor in sorted(found[ours].items()):
             parts = stored(tensor, ours, layout, layout.n_head or n_head)
             weights[fused] = (*weights.get(fused, ()), *parts)
+    if layout.normed_embedding:  # a tied head has the weights before the norm
+        weights.setdefault("lm_head.weight", weights["wte.weight"])
+        wte = whole(weights["wte.weight"])
+
+        def read(_: torch.dtype, rows: range) -> Tensor:
+            return rms_norm(wte[rows.start : rows.stop].float(), wte.shape[-1:], eps=norm_eps)
+
+        weights["wte.weight"] = (Deferred(read, torch.empty(wte.shape, device="meta")),)
     return weights, layout
 
 
@@ -370,31 +384,6 @@ def half_pairs(weights: Weights, config: GPTConfig, layout: Layout) -> Weights:
             parts += [*(reversed(rotated.chunk(2)) if is_backwards else (rotated[0::2], rotated[1::2])), rest]
         turned[name] = (*parts, v)
     return turned
-
-
-def translate_family(named: Mapping[str, Tensor], family: Layout, stated: Options) -> tuple[Weights, Layout]:
-    """Return the weights of a model in FAMILIES under our names, and their layout.
-
-    All weights are views of the stored tensors.
-    named: Stored weights by name, without wrapper prefixes. stated: Options from config.json.
-    """
-    layout = replace(family, n_head=stated["n_head"])
-    prefix = strip_wrappers(family.prefix)
-    named = {name.removeprefix(prefix): tensor for name, tensor in named.items()}
-    for fused, names in family.split.items():  # weights that stack several matrices
-        for name in [name for name, tensor in named.items() if f".{fused}." in name and tensor.dim()]:
-            rows = named.pop(name).chunk(len(names))
-            named |= {name.replace(fused, part): tensor for part, tensor in zip(names, rows, strict=False)}
-    weights, layout = translate(named, layout, None)
-    if family.normed_embedding:  # a tied head has the weights before the norm
-        weights.setdefault("lm_head.weight", weights["wte.weight"])
-        stored_embedding, eps = whole(weights["wte.weight"]), stated["norm_eps"]
-        like, width = torch.empty(stored_embedding.shape, device="meta"), stored_embedding.shape[-1:]
-        normed = Deferred(
-            lambda _, rows: rms_norm(stored_embedding[rows.start : rows.stop].float(), width, eps=eps), like
-        )
-        weights["wte.weight"] = (normed,)
-    return weights, layout
 
 
 def add_missing(weights: Weights, expected: Mapping[str, tuple[int, ...]], layout: Layout) -> Weights:

@@ -30,21 +30,15 @@ from gpt.errors import GPTError
 from gpt.inputs import AnyModel, with_tokenizer
 from gpt.model import GPT
 from gpt.models.checkpoints import gguf, tokenizer_formats
+from gpt.models.checkpoints import hugging_face_tokenizer as hf
 from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.families import FAMILIES, GPT2
 from gpt.models.checkpoints.files import CONFIG, WEIGHTS
-from gpt.models.checkpoints.hugging_face_tokenizer import (
-    BYTE_TOKEN,
-    GENERATION_CONFIG,
-    SPACE,
-    TOKENIZER_CONFIG,
-    HuggingFaceTokenizer,
-    write_json,
-)
+from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer, write_json
 from gpt.models.checkpoints.layouts import Hints, Layout
 from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SCALING, SKIPS_ROTATION, WINDOWED, read_family_options
 from gpt.models.checkpoints.tokenizer_formats import CONTROL, PLACE, SETTINGS_FILES, USER_DEFINED, write_gpt2_files
-from gpt.models.checkpoints.translate import add_missing, expected_shapes, half_pairs, role_of, translate_family, whole
+from gpt.models.checkpoints.translate import add_missing, expected_shapes, half_pairs, role_of, translate, whole
 from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import FILES, PlainIds, TokenTable, write_vocabulary
 from gpt.read_only import ordinary
@@ -124,7 +118,7 @@ def save_hugging_face(
         if isinstance(tokenizer, Tokenizer):
             write_gpt2_files(tokenizer, new)
             if config["model_type"] != GPT2:  # AutoTokenizer expects a different class for other model types
-                write_json(new / TOKENIZER_CONFIG, {"tokenizer_class": "GPT2Tokenizer"})
+                write_json(new / hf.TOKENIZER_CONFIG, {"tokenizer_class": "GPT2Tokenizer"})
         else:
             write_vocabulary(tokenizer, new)
         if isinstance(tokenizer, TokenTable):
@@ -151,10 +145,10 @@ def convert(
         save_model(target, model, tokenizer, dtype=dtype)
     elif to == "hf":
         save_hugging_face(model, target, tokenizer, dtype=dtype)
-        if checkpoint.folder is not None and (checkpoint.folder / GENERATION_CONFIG).is_file():  # such as a temperature
-            written = target / GENERATION_CONFIG
+        original, written = (checkpoint.folder or target) / hf.GENERATION_CONFIG, target / hf.GENERATION_CONFIG
+        if original.is_file():  # it suggests a temperature, for example
             own = read_json(written, dict) if written.is_file() else {}
-            write_json(written, {**read_json(checkpoint.folder / GENERATION_CONFIG, dict), **own})
+            write_json(written, {**read_json(original, dict), **own})
     else:
         path = target if target.suffix == ".gguf" else target / "model.gguf"
         save_gguf(model, path, tokenizer, kind=kind, layout=checkpoint.layout)
@@ -271,7 +265,8 @@ def to_weights(model: GPT, family: Layout, theirs: GPTConfig) -> dict[str, Tenso
     ours = {name: ordinary(value).detach().cpu().float() for name, value in model.state_dict().items()}
     theirs = replace(theirs, tie_weights=model.config.tie_weights)
     found = {name: torch.zeros(shape) for name, shape in stored_shapes(family, theirs).items()}
-    weights = half_pairs(translate_family(found, family, asdict(theirs))[0], theirs, family)
+    translated, _ = translate(found, replace(family, n_head=theirs.n_head), norm_eps=theirs.norm_eps)
+    weights = half_pairs(translated, theirs, family)
     if theirs.tie_weights:
         del ours["lm_head.weight"]
     if family.normed_embedding:  # its rows x become x / sqrt(mean(x^2) + eps), whose mean square is below 1
@@ -442,29 +437,19 @@ def tokens_metadata(content: dict[str, Any], strips_space: bool) -> dict[str, An
     names = {token_id: name for name, token_id in ids.items()}
     tokens = [names.get(i, f"[PAD{i}]") for i in range(max(names) + 1)]
     if not is_byte_level:
-        kinds |= {token: tokenizer_formats.BYTE for token in tokens if BYTE_TOKEN.fullmatch(token)}
+        kinds |= {token: tokenizer_formats.BYTE for token in tokens if hf.BYTE_TOKEN.fullmatch(token)}
         kinds |= {model["unk_token"]: tokenizer_formats.UNKNOWN} if model.get("unk_token") else {}
     types = [kinds.get(token, tokenizer_formats.NORMAL) for token in tokens]
     if is_byte_level:
         pre = pattern_name(content, splits)
         return {"model": "gpt2", "pre": pre, "tokens": tokens, "token_type": types, "merges": merges}
-    rank: dict[str, int] = {}
-    for n, (left, right) in enumerate(merge.split(" ") for merge in merges):
-        rank.setdefault(left + right, n)
+    rank = {merge.replace(" ", ""): n for n, merge in reversed([*enumerate(merges)])}  # the first merge counts
     scores = [float(-rank.get(token, len(merges))) for token in tokens]
     if len(merges) < len(tokenizer_formats.merges_of(list(zip(tokens, scores, types, strict=True)))):
         raise GPTError("gguf.vocabulary", kind="BPE")  # SentencePiece tries all pairs that make a token
-    return {
-        "model": "llama",
-        "pre": "default",
-        "tokens": [
-            token.replace(SPACE, " ") if kind == USER_DEFINED else token
-            for token, kind in zip(tokens, types, strict=True)
-        ],
-        "scores": scores,
-        "token_type": types,
-        "add_space_prefix": strips_space,
-    }
+    spaced = {name: name.replace(hf.SPACE, " ") for name, of in kinds.items() if of == USER_DEFINED}
+    found = {"tokens": [spaced.get(token, token) for token in tokens], "scores": scores, "token_type": types}
+    return {"model": "llama", "pre": "default", "add_space_prefix": strips_space, **found}
 
 
 def pattern_name(content: dict[str, Any], splits: list[dict[str, Any]]) -> str:
