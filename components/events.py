@@ -85,7 +85,7 @@ class Events:
 
         def steps_of(session: Session, event: gr.EventData, values: tuple[Any, ...]) -> Generator[None]:
             given = [
-                _sent(value, name) if isinstance(each, gr.HTML) and each is not self.client else value
+                _dict(_dict(value).get(name)) if isinstance(each, gr.HTML) and each is not self.client else value
                 for each, value in zip(inputs, values, strict=True)
             ]
             return _steps_of(handler, session, [*given, _dict(vars(event).get("_data"))] if payload else given)
@@ -202,12 +202,8 @@ def error_messages() -> Iterator[None]:
         raise unexpected from problem
 
 
-def _sent(values: object, name: str) -> dict[str, Any]:
-    """Return the dict stored under a name in a value from the browser, or {} for anything else."""
-    return _dict(_dict(values).get(name))
-
-
 def _dict(sent: object) -> dict[str, Any]:
+    """Return a value from the browser if it is a dict, or {} for anything else."""
     return sent if isinstance(sent, dict) else {}
 
 

@@ -25,15 +25,13 @@ let count = 0;
  * @param {(properties: Properties) => void} set @returns {Built}
  */
 function labelled(kind, controls, set) {
-  const element = make("div", `gb-field gb-${kind}`);
   const [control] = controls;
   control.id = `gb-field-${(count += 1)}`;
   const label = make("label", "gb-label", "", { for: control.id, id: `${control.id}-label` });
   const info = make("p", "gb-info", "", { id: `${control.id}-info` });
   control.setAttribute("aria-describedby", info.id);
-  element.append(label, ...controls, info);
   return {
-    element,
+    element: make("div", `gb-field gb-${kind}`, [label, ...controls, info]),
     set: (properties) => {
       const { label: text = "", info: more = "" } = properties;
       setText(label, text);
@@ -58,25 +56,21 @@ function setChoices(list, choices) {
 
 /** @type {Record<string, (node: Node, card: Card) => Built>} */ const BUILDERS = {
   box: ({ classes = "", grow, min_width, children = [] }, { build }) => {
-    const element = make("div", classes);
+    const element = make("div", classes, children.map(build));
     if (grow) element.style.flex = `${grow} 1 ${min_width}px`;
-    element.append(...children.map(build));
     return { element };
   },
 
   fold: ({ children = [], classes = "" }, { build, act }) => {
-    const element = make("details", `gb-fold-card ${classes}`);
     const title = make("summary");
-    element.append(title, ...children.map(build));
+    const element = make("details", `gb-fold-card ${classes}`, [title, ...children.map(build)]);
     element.addEventListener("toggle", () => act(element.open));
     return { element, set: ({ title: text }) => setText(title, text) };
   },
 
   words: ({ look }) => {
-    const element = make("div", `gb-sentence gb-${look}`);
     const line = make(look === "page-title" ? "h1" : look === "question" ? "h2" : "p");
-    element.append(line);
-    return { element, set: ({ text }) => setWords(line, text) };
+    return { element: make("div", `gb-sentence gb-${look}`, [line]), set: ({ text }) => setWords(line, text) };
   },
 
   case: (_, { build }) => {
@@ -102,8 +96,7 @@ function setChoices(list, choices) {
   },
 
   button: ({ primary }, { act }) => {
-    const element = makeButton(primary ? "gb-button gb-primary" : "gb-button");
-    element.addEventListener("click", () => act(null));
+    const element = makeButton(primary ? "gb-button gb-primary" : "gb-button", "", {}, () => act(null));
     return {
       element,
       set: ({ label, disabled = false }) => {
@@ -114,14 +107,11 @@ function setChoices(list, choices) {
   },
 
   code_text: () => {
-    const element = make("div", "gb-field gb-code-text");
-    const [head, label, copy, text] = [make("div", "gb-row"), make("span", "gb-label"), makeButton("gb-button"), make("pre")];
-    text.tabIndex = 0; // allows scrolling with the keyboard
-    copy.addEventListener("click", () => copyFrom(copy, text.textContent ?? ""));
-    head.append(label, copy);
-    element.append(head, text);
+    const label = make("span", "gb-label");
+    const text = make("pre", "", "", { tabindex: "0" }); // allows scrolling with the keyboard
+    const copy = makeButton("gb-button", "", {}, () => copyFrom(copy, text.textContent ?? ""));
     return {
-      element,
+      element: make("div", "gb-field gb-code-text", [make("div", "gb-row", [label, copy]), text]),
       set: (properties) => {
         setText(label, properties.label);
         setText(copy, properties.copy);
@@ -178,14 +168,12 @@ function setChoices(list, choices) {
     /** @type {Choices} */ let shown = [];
     /** @param {[string, any]} choice */
     const makeLine = ([label, value]) => {
-      const line = make("label");
       const radio = make("input", "", "", { type: "radio", name: group, value: String(value) });
       radio.addEventListener("change", () => {
         mark(value);
         act(value);
       });
-      line.append(radio, make("span", "", label));
-      return line;
+      return make("label", "", [radio, make("span", "", label)]);
     };
     /** @param {any} value */
     const mark = (value) => {
@@ -230,9 +218,7 @@ function setChoices(list, choices) {
     const draw = () => {
       const buttons = held.map((each) => {
         const label = choices.find(([, value]) => value === each)?.[0] ?? String(each);
-        const button = makeButton("gb-entry", `${label} ×`);
-        button.addEventListener("click", () => put(held.filter((other) => other !== each)));
-        return button;
+        return makeButton("gb-entry", `${label} ×`, {}, () => put(held.filter((other) => other !== each)));
       });
       entries.replaceChildren(...buttons);
     };

@@ -40,7 +40,6 @@ from components.share.link import encode
 from components.share.opening import open_stop
 from components.share.sequence import SEQUENCES, SequenceState, open_sequence, parse
 from components.state.adoption import adopt
-from components.state.document_lock import DocumentLock
 from components.state.hidden import hidden_values, hide_again
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
@@ -77,8 +76,7 @@ BORDER = 4  # modules around the code, required by readers
 def qr_code(text: str) -> dict[str, Any]:
     """Return the QR code for a text. size: width of the picture with its border, in modules; path: the dark modules.
 
-    Raises:
-        ValueError: If the text exceeds the 2,953 bytes that a QR code can hold.
+    Raises ValueError if the text exceeds the 2,953 bytes that a QR code can hold.
     """
     matrix = segno.make(text, error="l", boost_error=True, micro=False).matrix
     dark = [(x + BORDER, y + BORDER) for y, row in enumerate(matrix) for x, module in enumerate(row) if module]
@@ -102,16 +100,13 @@ class Mirror:
     def __init__(self, session: Session, language: Language, numbers: bool, private: tuple[type, ...]) -> None:
         self.session, self.language, self.numbers, self.private = session, language, numbers, private
         self.sent: dict[Any, Any] = {}
-        self.frame_number, self.render_lock = 0, session.render_lock  # views share values computed by the states
+        self.lock, self.render_lock = session.lock, session.render_lock  # views share values computed by the states
+        self.frame_number = 0
         self.seen_frame: int | None = None
         self.epoch = secrets.token_hex(4)
         self.kept: tuple[int, tuple[str, ...]] = 1, ()  # number of the first kept frame, and the frames
         self.drawing, self.drawn, self.drawn_at = asyncio.Lock(), -1, 0.0
         self._packed: tuple[tuple[int, int], bytes] | None = None
-
-    @property
-    def lock(self) -> DocumentLock:
-        return self.session.lock
 
     def snapshot(self) -> Snapshot:
         """Return a snapshot without the session's id, its address, and the responses to its requests."""
@@ -165,9 +160,7 @@ class Room:
 
     code: code in the link. pages: maps the name of each following page to the time of its last request. touch: keeps
     the session from becoming idle. private: states hidden from followers.
-
-    Raises:
-        PageError: If MAX_CLASSES rooms are open.
+    Raises PageError if MAX_CLASSES rooms are open.
     """
 
     def __init__(
@@ -293,14 +286,14 @@ class Classroom:
         answer: dict[str, Any] = {"n": next(_numbers), "open": self.is_open, "problem": ""}
         try:
             query = page_query(session)
-            answer["page"] = _link(base, query) | {"query": query}
+            answer["page"] = _link(base + shorten(query)) | {"query": query}
             if isinstance(text, str):
                 parse(text[:MAX_TEXT_CHARS])
-                answer["stops"] = _link(base, encode({"class": named(text)}))
+                answer["stops"] = _link(base + shorten(encode({"class": named(text)})))
         except ValueError as problem:
             answer["problem"] = localize_error(problem)
         if room is not None:
-            answer["room"] = _drawn(f"{base}?follow={room.code}") | {"code": room.code}
+            answer["room"] = _link(f"{base}?follow={room.code}") | {"code": room.code}
         session.change(ClassState, answer=answer | {"sequences": list(SEQUENCES.values())})
 
     def set_room(self, session: Session, on: bool) -> None:
@@ -344,11 +337,7 @@ def named(text: str) -> str:
     return next((name for name, each in SEQUENCES.items() if each.strip() == text.strip()), text)
 
 
-def _link(base: str, query: str) -> dict[str, Any]:
-    return _drawn(base + shorten(query))
-
-
-def _drawn(url: str) -> dict[str, Any]:
+def _link(url: str) -> dict[str, Any]:
     return {"url": url, "qr": qr_code(url)}
 
 

@@ -24,9 +24,7 @@ const dialog = createDialog();
 
 /** @param {string} text @param {() => void} act @param {string} [name] for a button without text @param {string} [style] */
 function button(text, act, name, style = "") {
-  const made = makeButton(style, text, name ? { "aria-label": name, title: name } : {});
-  made.addEventListener("click", act);
-  return made;
+  return makeButton(style, text, name ? { "aria-label": name, title: name } : {}, act);
 }
 
 /** Moves by a number of stops, unless one is still loading; returns whether the stop exists. @param {number} by */

@@ -38,9 +38,7 @@ export function createDialog() {
 
   /** @param {...HTMLElement} content */
   function row(...content) {
-    const made = make("div", "gb-class-row");
-    made.append(...content);
-    return made;
+    return make("div", "gb-class-row", content);
   }
 
   /** @template {HTMLElement} E @param {E} node @param {string} key */
@@ -51,21 +49,20 @@ export function createDialog() {
 
   /** @param {string} name @param {...HTMLElement} content */
   function section(name, ...content) {
-    const made = make("details", "", "", { name: "class" });
-    made.append(say(make("summary"), `class.${name}`), say(make("p"), `class.${name}.says`), ...content);
-    return made;
+    const texts = [say(make("summary"), `class.${name}`), say(make("p"), `class.${name}.says`)];
+    return make("details", "", [...texts, ...content], { name: "class" });
   }
 
   /** Builds a link to read and copy, with its code. */
   function makeLink() {
-    const [element, field, copy, code] = [make("div", "gb-class-link"), make("input", "", "", { readonly: "" }), say(makeButton(""), "class.copy"), makeButton("gb-class-qr")];
-    element.append(row(field, copy), code);
-    copy.addEventListener("click", () => copyFrom(copy, field.value));
-    code.addEventListener("click", () => {
+    const field = make("input", "", "", { readonly: "" });
+    const copy = say(makeButton("", "", {}, () => copyFrom(copy, field.value)), "class.copy");
+    const code = makeButton("gb-class-qr", "", {}, () => {
       large.replaceChildren(...[...code.children].map((each) => each.cloneNode(true)), make("b", "", field.value));
       large.ariaLabel = field.value;
       large.showModal();
     });
+    const element = make("div", "gb-class-link", [row(field, copy), code]);
     return {
       element,
       /** @param {Link | undefined} link */
@@ -75,9 +72,8 @@ export function createDialog() {
         field.value = link.url;
         field.ariaLabel = t("share.class");
         code.ariaLabel = code.title = t("class.qr");
-        const picture = makeShape("svg", { viewBox: `0 0 ${link.qr.size} ${link.qr.size}`, "shape-rendering": "crispEdges" });
-        picture.append(makeShape("path", { d: link.qr.path }));
-        code.replaceChildren(picture);
+        const look = { viewBox: `0 0 ${link.qr.size} ${link.qr.size}`, "shape-rendering": "crispEdges" };
+        code.replaceChildren(makeShape("svg", look, [makeShape("path", { d: link.qr.path })]));
       },
     };
   }

@@ -61,9 +61,7 @@ def t(key: str, **values: object) -> str:
     """Return the text for a key in the context's language (see `speaking`), with its values filled in.
 
     For a count of 1, the key with the suffix ".one" is used if it exists; the count is `tokens` or, if absent, `n`.
-
-    Raises:
-        KeyError: If the key is unknown.
+    Raises KeyError if the key is unknown.
     """
     catalogue = CATALOGUES[spoken()]
     if str(values.get("tokens", values.get("n"))) == "1" and has_text(f"{key}.one"):

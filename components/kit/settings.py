@@ -103,7 +103,8 @@ def layer_select(name: str, **options: Any) -> Part:
     """Return the drop-down list for the layer that is selected on all tabs. Takes the options of `parts.select`."""
     given: dict[str, Any] = {"value": lambda s: s.selection.layer}
     given["on"] = lambda session, layer: session.select(layer=layer)
-    return select(name, "attention.layer", choices=_layers, **given | options)
+    given["choices"] = lambda s: [(str(i), i) for i in range(1 if s.text is None else s.text.config.n_layer)]
+    return select(name, "attention.layer", **given | options)
 
 
 def position_slider(name: str, label: str, **options: Any) -> Part:
@@ -112,7 +113,8 @@ def position_slider(name: str, label: str, **options: Any) -> Part:
     label: a catalogue key; `<label>.info` is the sentence below the slider.
     """
     given: dict[str, Any] = {"info": f"{label}.info", "on": lambda session, position: session.select(position=position)}
-    given |= {"low": 0, "high": _last_position, "step": 1, "value": lambda s: max(0, s.position or 0)}
+    given |= {"low": 0, "step": 1, "value": lambda s: max(0, s.position or 0)}
+    given["high"] = lambda s: 1 if s.text is None else max(1, s.text.n_read - 1)
     return slider(name, label, **given | options)
 
 
@@ -157,11 +159,3 @@ def job_buttons(
         parts.button(f"{name}-stop", "stop", partial(stop, state), queue=halt, enabled=runs),
         classes="gb-buttons gb-short",
     )
-
-
-def _last_position(s: Any) -> int:
-    return 1 if s.text is None else max(1, s.text.n_read - 1)
-
-
-def _layers(s: Any) -> list[tuple[str, int]]:
-    return [(str(layer), layer) for layer in range(1 if s.text is None else s.text.config.n_layer)]

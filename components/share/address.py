@@ -120,8 +120,7 @@ def view_values(s: Snapshot) -> dict[str, Any]:
 def text_values(s: Snapshot) -> dict[str, Any]:
     """Return the text and the settings as link values.
 
-    Raises:
-        ValueError: If the seed is invalid or tokens have been dropped from the text.
+    Raises ValueError if the seed is invalid or tokens have been dropped from the text.
     """
     assert s.written is not None
     params = replace(s.settings.sampling(), seed=s.settings.typed_seed())

@@ -50,10 +50,6 @@ class File:
     content: str
 
 
-def text_file(document: Generation) -> File:
-    return File(f"{file_stem(document)}.txt", "text/plain", document.text)
-
-
 def json_file(document: Generation, **hidden: Any) -> File:
     """Return the document with all its branches as a JSON file. hidden: the hidden words (see `hidden_values`)."""
     content = json.dumps(json.loads(document.to_json()) | hidden, indent=1)
@@ -162,7 +158,7 @@ def _saved(session: Session, what: object) -> dict[str, Any]:
         params = replace(session.settings.sampling(), seed=session.settings.typed_seed())
         return _copied(engine_snippet(what, document.ids, params, session.settings.length), "share.elsewhere.copied")
     if what == "text":
-        file = text_file(document)
+        file = File(f"{file_stem(document)}.txt", "text/plain", document.text)
     elif what == "document":
         file = json_file(document, **hidden_values(s))
     elif what == "csv":

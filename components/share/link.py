@@ -103,15 +103,11 @@ _LETTERS = {**{limit.letter: name for name, limit in LIMITS.items()}, "s": "seed
 _SETTING = f"([{''.join(_LETTERS)}])([0-9.]+(?:e-[0-9]+)?)"
 
 
-def _runs(text: str) -> tuple[LinkedRun, ...]:
-    """Parse `40_c300_t5-6_10t1.2s7`: 40 sampled, one chosen, two typed, 10 sampled at temperature 1.2 with seed 7.
-
-    `10h` are sampled after a typed space.
-    """
-    return tuple(map(_run, text.split("_"))) if text else ()
-
-
 def _run(text: str) -> LinkedRun:
+    """Parse a run of tokens: `40` are sampled, `10h` after a typed space, `10t1.2s7` at temperature 1.2 with seed 7.
+
+    `c300` is chosen, `t5-6` are typed.
+    """
     kind = _BY_HAND.get(text[:1])
     if kind is not None:
         return LinkedRun(kind, _ids(text[1:]))
@@ -149,7 +145,8 @@ PARAMETERS: dict[str, Callable[[str], Any]] = {  # each parses its text, or rais
     **{name: partial(_setting, name) for name in LIMITS},
     "seed": partial(_whole, most=_MAX_SEED),
     "length": partial(_whole, least=1),  # maximum number of new tokens for the next run
-    "text": _runs,  # the origin of each token after the prompt; defaults to a new run
+    # The origin of each token after the prompt, `_run` by `_run`; defaults to a new run.
+    "text": lambda text: tuple(map(_run, text.split("_"))) if text else (),
     "class": str,  # a sequence of stops (see `sequence`)
     "stop": partial(_whole, least=1),  # the current stop
     "tab": _name,
@@ -180,9 +177,7 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
     """Return the current text as link values, with `params` as the slider settings.
 
     The seed is taken from `params`, or else from the last draw, so that continuing from the link repeats that draw.
-
-    Raises:
-        ValueError: If tokens have been dropped from the text.
+    Raises ValueError if tokens have been dropped from the text.
     """
     document.check_whole()
     positions = range(document.n_prompt, len(document.ids))
@@ -209,9 +204,7 @@ def replay(document: Generation, runs: Sequence[LinkedRun], params: SamplingPara
     """Append the runs to a prompt, reproducing how each was made, and yield the sampled steps.
 
     params: the link's settings.
-
-    Raises:
-        ValueError: If an id is unknown or the context is full.
+    Raises ValueError if an id is unknown or the context is full.
     """
     for run in runs:
         if run.kind == "chosen":

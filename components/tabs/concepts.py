@@ -187,7 +187,7 @@ def strength(s: Any) -> dict[str, Any]:
 
 
 def bars(s: Any) -> dict[str, Any]:
-    name = t("concepts.bars")
+    name = t("bars.question")
     if s.text is None or s.text.n_read == 0:
         return no_bars(name)
     position, tokenizer = s.position, s.text.tokenizer

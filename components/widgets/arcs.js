@@ -114,8 +114,7 @@ function pathBetween(from, to) {
  * @property {number} [selected]  the selected position; -1 for none
  */
 
-/** @type {import("./runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("arcs", (root, host) => {
   const [svg, text] = [find(root, "svg", SVGSVGElement), find(root, ".gb-arcs-text")];
 
   /** @param {Arcs} data */
@@ -152,6 +151,4 @@ function mount(root, host) {
     if (index >= 0) host.send({ index });
   });
   return { draw };
-}
-
-defineWidget("arcs", mount);
+});

@@ -5,8 +5,7 @@ import { copyFrom, find, setText } from "./dom.js";
 import { t } from "./i18n.js";
 import { defineWidget } from "./runtime.js";
 
-/** @type {import("./runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("challenge", (root, host) => {
   const hint = find(root, "details", HTMLDetailsElement);
   const [again, link, on, standing] = [".gb-again", ".gb-copy-link", ".gb-on", ".gb-standing"].map((name) => find(root, name));
   /** @type {Record<string, any>} */ let shown = {}; // see `draw_foot`
@@ -38,6 +37,4 @@ function mount(root, host) {
   link.addEventListener("click", () => copyFrom(link, new URL(`?challenge=${shown.open}`, location.href).href));
   on.addEventListener("click", () => host.send({ open: shown.next }));
   return { draw };
-}
-
-defineWidget("challenge", mount);
+});

@@ -29,8 +29,7 @@ export function fits(query, item, n, topic) {
   return query.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
-/** @type {import("./runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("course", (root, host) => {
   const { list, keys, topics } = /** @type {{list: "lessons" | "challenges", keys: string[], topics: number[]}} */ (host.options);
   const [words, kept] = [WORDS[list], { lessons, challenges }[list]];
   const [back, on, film, items, summary] = [".gb-back", ".gb-on", ".gb-film-link", "ol", "summary"].map((name) => find(root, name));
@@ -60,13 +59,11 @@ function mount(root, host) {
     for (const [n, { title, part, i }] of found.entries()) {
       if (part !== found[n - 1]?.part) items.append(make("li", "gb-part", part));
       const level = done[keys[i]] || 0;
-      const link = make("a", "", "", { href: `?${list.slice(0, -1)}=${keys[i]}`, "data-key": keys[i], "data-level": String(level) });
+      const texts = [make("b", "", String(i + 1)), make("span", "", title), make("small", "", level ? t(words.levels[level - 1]) : "")];
+      if (topics.length) texts.push(make("i", "", `#${topics[i]}`));
+      const link = make("a", "", texts, { href: `?${list.slice(0, -1)}=${keys[i]}`, "data-key": keys[i], "data-level": String(level) });
       if (keys[i] === shown.open) link.setAttribute("aria-current", "step");
-      link.append(make("b", "", String(i + 1)), make("span", "", title), make("small", "", level ? t(words.levels[level - 1]) : ""));
-      if (topics.length) link.append(make("i", "", `#${topics[i]}`));
-      const item = make("li");
-      item.append(link);
-      items.append(item);
+      items.append(make("li", "", [link]));
     }
     const count = (/** @type {number} */ least) => keys.filter((key) => (done[key] || 0) >= least).length;
     const values = { n: at() + 1, total: keys.length, seen: count(1), done: count(2) };
@@ -119,6 +116,4 @@ function mount(root, host) {
     if (!(event.target instanceof Element && event.target.closest(TYPING))) go(keys[at() + step]);
   }, { signal: host.gone });
   return { draw };
-}
-
-defineWidget("course", mount);
+});

@@ -18,36 +18,41 @@ export const find = /** @type {Find} */ (
   }
 );
 
+/** @typedef {string | (Node | string)[]} Content  of an element: a text, or a list of elements and texts */
+
 /**
  * @template {keyof HTMLElementTagNameMap} Tag @param {Tag} tag @param {string} name the classes
- * @param {string} [text] @param {Record<string, string>} [attributes] @returns {HTMLElementTagNameMap[Tag]}
+ * @param {Content} [content] @param {Record<string, string | number>} [attributes] @returns {HTMLElementTagNameMap[Tag]}
  */
-export function make(tag, name = "", text = "", attributes = {}) {
-  const made = document.createElement(tag);
-  if (name) made.className = name;
-  made.append(...(text ? [text] : []));
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+export function make(tag, name = "", content = "", attributes = {}) {
+  return filled(document.createElement(tag), content, name ? { class: name, ...attributes } : attributes);
+}
+
+/** @param {string} name the classes @param {Content} [content] @param {Record<string, string>} [attributes] @param {(event: MouseEvent) => void} [act] */
+export function makeButton(name, content = "", attributes = {}, act = () => {}) {
+  const made = make("button", name, content, { type: "button", ...attributes });
+  made.addEventListener("click", act);
   return made;
 }
 
-/** @param {string} name the classes @param {string} [text] @param {Record<string, string>} [attributes] */
-export const makeButton = (name, text = "", attributes = {}) => make("button", name, text, { type: "button", ...attributes });
-
 /**
  * @template {keyof SVGElementTagNameMap} Tag @param {Tag} tag
- * @param {Record<string, string | number>} attributes @returns {SVGElementTagNameMap[Tag]}
+ * @param {Record<string, string | number>} attributes @param {Content} [content] @returns {SVGElementTagNameMap[Tag]}
  */
-export function makeShape(tag, attributes) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+export function makeShape(tag, attributes, content = "") {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), content, attributes);
+}
+
+/** @template {Element} E @param {E} made @param {Content} content @param {Record<string, string | number>} attributes */
+function filled(made, content, attributes) {
+  made.append(...[content].flat().filter(Boolean));
   setAll(made, attributes);
   return made;
 }
 
 /** Makes a text in an SVG. @param {string} text @param {number} x @param {number} y @param {string} css @param {string} [anchor] */
 export function makeText(text, x, y, css, anchor = "middle") {
-  const made = makeShape("text", { x, y, class: css, "text-anchor": anchor });
-  made.textContent = text;
-  return made;
+  return makeShape("text", { x, y, class: css, "text-anchor": anchor }, text);
 }
 
 /** @param {Element} node @param {Record<string, string | number>} attributes */

@@ -11,8 +11,7 @@
 import { find, make, setCount, setText } from "./dom.js";
 import { defineWidget } from "./runtime.js";
 
-/** @type {import("./runtime.js").Mount} */
-function mount(root) {
+defineWidget("draw", (root) => {
   const strip = find(root, ".gb-pieces");
   const arrow = find(root, ".gb-fell");
   const says = find(root, ".gb-ends p");
@@ -61,6 +60,4 @@ function mount(root) {
     event.preventDefault();
   });
   return { draw };
-}
-
-defineWidget("draw", mount);
+});

@@ -1,7 +1,7 @@
 // A text, and the features that are active at one of its words.
 
 import { bytes } from "./labels.js";
-import { find, make, roving, setCount, setText } from "./dom.js";
+import { find, make, roving, setAll, setCount, setText } from "./dom.js";
 import { t } from "./i18n.js";
 import { defineWidget } from "./runtime.js";
 
@@ -16,8 +16,7 @@ import { defineWidget } from "./runtime.js";
  * @property {number} [first]
  */
 
-/** @type {import("./runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("features", (root, host) => {
   const [text, list] = [find(root, ".gb-features-text"), find(root, ".gb-features-list")];
   const words = /** @type {HTMLCollectionOf<HTMLElement>} */ (text.children);
   const rows = /** @type {HTMLCollectionOf<HTMLElement>} */ (list.children);
@@ -39,12 +38,8 @@ function mount(root, host) {
   }
 
   function makeRow() {
-    const row = make("div", "", "", { role: "option", tabindex: "-1" });
-    const track = make("span", "gb-track");
-    track.append(make("span"));
-    track.firstElementChild?.append(make("i", "gb-after"));
-    row.append(make("span", "gb-feature-name"), track);
-    return row;
+    const track = make("span", "gb-track", [make("span", "", [make("i", "gb-after")])]);
+    return make("div", "", [make("span", "gb-feature-name"), track], { role: "option", tabindex: "-1" });
   }
 
   /** @param {Features} data */
@@ -65,9 +60,7 @@ function mount(root, host) {
       const [label, track] = /** @type {HTMLCollectionOf<HTMLElement>} */ (rows[i].children);
       setText(label, name);
       track.style.setProperty("--after", value.toFixed(4));
-      rows[i].title = says;
-      rows[i].setAttribute("aria-label", says);
-      rows[i].setAttribute("aria-selected", String(place.join() === chosen?.join()));
+      setAll(rows[i], { title: says, "aria-label": says, "aria-selected": String(place.join() === chosen?.join()) });
     });
     enter();
     tint();
@@ -103,6 +96,4 @@ function mount(root, host) {
     if (feature) host.send({ place: feature.place });
   });
   return { draw };
-}
-
-defineWidget("features", mount);
+});

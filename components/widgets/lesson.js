@@ -10,23 +10,17 @@ import { lessons as progress } from "../storage.js";
 
 /** Builds a listing in which long lines wrap with extra indentation. @param {Listing} listing @param {HTMLElement} [copy] */
 function makeListing({ caption, lines }, copy) {
-  const figure = make("figure");
-  const pre = make("pre", "", "", { "aria-label": caption });
-  for (const line of lines) {
+  const rows = lines.map((line) => {
     const row = make("code");
     row.innerHTML = `${line}\n`;
     const indent = /^ */.exec(row.textContent)?.[0].length ?? 0;
     row.style.setProperty("--gb-indent", `${indent + 2}ch`);
-    pre.append(row);
-  }
-  const head = make("figcaption", "", caption);
-  if (copy) head.append(copy);
-  figure.append(head, pre);
-  return figure;
+    return row;
+  });
+  return make("figure", "", [make("figcaption", "", copy ? [caption, copy] : caption), make("pre", "", rows, { "aria-label": caption })]);
 }
 
-/** @type {import("./runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("lesson", (root, host) => {
   const runs = find(root, ".gb-runs", HTMLDetailsElement);
   const list = find(root, ".gb-questions");
   const write = (/** @type {string} */ selector, text = "") => setText(find(root, selector), text);
@@ -34,33 +28,28 @@ function mount(root, host) {
 
   /** @param {Listing} listing */
   function makeIdea(listing) {
-    const copy = makeButton("gb-button", t("lessons.copy"));
+    const copy = makeButton("gb-button", t("lessons.copy"), {}, () => copyFrom(copy, find(figure, "pre").textContent ?? ""));
     const figure = makeListing(listing, copy);
-    copy.addEventListener("click", () => copyFrom(copy, find(figure, "pre").textContent ?? ""));
     return figure;
   }
 
   /** Builds a question with its field or choices. @param {Question} question @param {number} i */
   function makeQuestion({ question, kind, choices }, i) {
-    const item = make("li");
-    const form = make("form", "gb-answer", "", { "aria-labelledby": `lesson-question-${i + 1}` });
+    const number = { name: "answer", inputmode: "text", autocomplete: "off", maxlength: "40", "aria-label": t("lessons.number") };
+    const fields = choices.map((text, n) =>
+      make("label", "", [make("input", "", "", { type: "radio", name: "answer", value: String(n + 1) }), make("span", "", text)]));
+    const check = make("button", "gb-button", t("lessons.check"), { type: "submit" });
+    const content = [...(kind === "number" ? [make("input", "", "", number)] : []), ...fields, check];
+    const form = make("form", "gb-answer", content, { "aria-labelledby": `lesson-question-${i + 1}` });
     form.hidden = kind === "goal";
-    if (kind === "number") form.append(make("input", "", "", { name: "answer", inputmode: "text", autocomplete: "off", maxlength: "40", "aria-label": t("lessons.number") }));
-    choices.forEach((text, n) => {
-      const label = make("label");
-      label.append(make("input", "", "", { type: "radio", name: "answer", value: String(n + 1) }), make("span", "", text));
-      form.append(label);
-    });
-    form.append(make("button", "gb-button", t("lessons.check"), { type: "submit" }));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const given = new FormData(form).get("answer");
       if (given) host.send({ question: i + 1, answer: kind === "choice" ? Number(given) : given }, "input");
     });
-    const solution = make("details", "gb-solution");
-    solution.append(make("summary"), make("p"));
-    item.append(make("p", "gb-lesson-question", question, { id: `lesson-question-${i + 1}` }), form, make("p", "gb-verdict", "", { role: "status" }), solution);
-    return item;
+    const asked = make("p", "gb-lesson-question", question, { id: `lesson-question-${i + 1}` });
+    const verdict = make("p", "gb-verdict", "", { role: "status" });
+    return make("li", "", [asked, form, verdict, make("details", "gb-solution", [make("summary"), make("p")])]);
   }
 
   /** @param {{open?: string | null, idea?: Listing[], code?: Listing[], questions?: Question[], show?: string, place?: string}} data */
@@ -96,6 +85,4 @@ function mount(root, host) {
 
   find(root, ".gb-lesson-go").addEventListener("click", () => host.send({ open: true }));
   return { draw };
-}
-
-defineWidget("lesson", mount);
+});

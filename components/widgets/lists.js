@@ -4,8 +4,7 @@ import { find, make, makeButton, roving, setText } from "./dom.js";
 import { setWords } from "./glossary.js";
 import { defineWidget } from "./runtime.js";
 
-/** @type {import("./runtime.js").Mount} */
-function table(root, { options }) {
+defineWidget("table", (root, { options }) => {
   const around = /** @type {HTMLElement} */ (root.closest(".block") ?? root.parentElement);
   /** @type {object | null} */ let shown = null;
 
@@ -22,12 +21,8 @@ function table(root, { options }) {
   /** @param {{ rows?: string[][] }} data */
   function draw(data) {
     if (data !== shown) {
-      const rows = (data.rows ?? []).map((texts, row) => {
-        const made = make("tr");
-        made.append(...texts.map((text, column) => cell(text, row, column)));
-        return made;
-      });
-      root.replaceChildren(...rows);
+      const rows = data.rows ?? [];
+      root.replaceChildren(...rows.map((texts, row) => make("tr", "", texts.map((text, column) => cell(text, row, column)))));
     }
     shown = data;
     const wide = around.scrollWidth > around.clientWidth && getComputedStyle(around).overflowX === "auto";
@@ -36,12 +31,9 @@ function table(root, { options }) {
   }
 
   return { draw };
-}
+});
 
-defineWidget("table", table);
-
-/** @type {import("./runtime.js").Mount} */
-function snippets(root) {
+defineWidget("snippets", (root) => {
   const list = find(root, "ol");
   let key = "";
 
@@ -54,23 +46,18 @@ function snippets(root) {
     key = fresh;
     list.replaceChildren(
       ...snippets.map((words) => {
-        const item = make("li");
         const most = Math.max(...words.map(([, level]) => level));
-        item.append(
-          ...words.map(([word, level]) => {
-            const part = make(level === most ? "mark" : "span", "", word);
-            if (level) part.style.setProperty("--tint", String(level));
-            return part;
-          }),
-        );
-        return item;
+        const parts = words.map(([word, level]) => {
+          const part = make(level === most ? "mark" : "span", "", word);
+          if (level) part.style.setProperty("--tint", String(level));
+          return part;
+        });
+        return make("li", "", parts);
       }),
     );
   }
   return { draw };
-}
-
-defineWidget("snippets", snippets);
+});
 
 /**
  * A short list of choices as stacked buttons with a few cells each; without lines, it is hidden.
@@ -80,8 +67,7 @@ defineWidget("snippets", snippets);
  * @property {{cells: string[], sent: object}[]} [lines]  a single cell fills the whole line; sent: the payload
  */
 
-/** @type {import("./runtime.js").Mount} */
-function choices(list, host) {
+defineWidget("choices", (list, host) => {
   const buttons = list.getElementsByTagName("button");
   const spans = (/** @type {string[]} */ texts) => texts.map((text) => make("span", "", text));
   /** @type {Choices | null} */ let shown = null;
@@ -98,15 +84,12 @@ function choices(list, host) {
     for (const { cells } of lines) {
       const whole = cells.length === 1;
       if (!whole && !headed) {
-        const title = make("p");
-        title.append(...spans(head));
+        const title = make("p", "", spans(head));
         head.forEach((text, i) => setWords(/** @type {HTMLElement} */ (title.children[i]), text, true));
         list.append(title);
       }
       headed ||= !whole;
-      const button = makeButton(whole ? "gb-whole" : "");
-      button.append(...spans(cells));
-      list.append(button);
+      list.append(makeButton(whole ? "gb-whole" : "", spans(cells)));
     }
     turn();
   }
@@ -116,6 +99,4 @@ function choices(list, host) {
     if (line) host.send(line.sent);
   });
   return { draw };
-}
-
-defineWidget("choices", choices);
+});

@@ -24,8 +24,7 @@ const [TOP, ROW, GAP, FOOT] = [72, 28, 12, 112]; // px above the rows, of a row,
 const NARROW = 640; // px
 const [THINNEST, THICKEST] = [2, 8]; // px, of the path
 
-/** @type {import("./runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("path", (root, host) => {
   const svg = find(root, "svg", SVGSVGElement);
   /** @type {Map<EventTarget | null, object>} */ const parts = new Map(); // what is sent if a part is chosen
 
@@ -77,7 +76,7 @@ function mount(root, host) {
     write(t("path.next"), end + 24, 24, "gb-path-name", "start");
     if (!isNarrow) {
       const note = write(t("path.looks"), (start + end) / 2, 46, "gb-path-note gb-of-head");
-      note.append(Object.assign(makeShape("tspan", {}), { textContent: t("path.works") }));
+      note.append(makeShape("tspan", {}, t("path.works")));
     }
 
     // the machine: each layer's attention and feed-forward network, and a lane for each word
@@ -155,6 +154,4 @@ function mount(root, host) {
     event.preventDefault();
   });
   return { draw };
-}
-
-defineWidget("path", mount);
+});

@@ -5,9 +5,7 @@ import { t } from "./i18n.js";
 
 /** @param {string} text @param {string} title @param {() => void} act @param {Record<string, string>} [attributes] */
 function pickButton(text, title, act, attributes = {}) {
-  const button = makeButton("", text, { "aria-label": title, ...attributes });
-  button.addEventListener("click", act);
-  return button;
+  return makeButton("", text, { "aria-label": title, ...attributes }, act);
 }
 
 /** Replaces the buttons in a group, keeping the focus. @param {HTMLElement} group @param {string} name @param {Element[]} content */

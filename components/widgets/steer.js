@@ -18,8 +18,7 @@ const SHOWN = 6; // the first sliders; the list scrolls if there are more
 const CENTRE = 50;
 const STOP = 4; // how near the centre a dragged thumb falls into it
 
-/** @type {import("./runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("steer", (root, host) => {
   const [list, texts] = [find(root, ".gb-steer-sliders"), find(root, ".gb-steer-texts")];
   const [reset, more] = [find(root, "header button", HTMLButtonElement), find(root, ".gb-steer-more", HTMLButtonElement)];
   /** @type {Steer} */ let shown = {};
@@ -32,11 +31,9 @@ function mount(root, host) {
   let limited = ""; // the text to which the limits belong
 
   const createRow = () => {
-    const row = make("div", "gb-steer-row");
-    const scale = make("span", "gb-steer-scale");
-    scale.append(make("i", "gb-steer-limit"), make("input", "", "", { type: "range", min: "0", max: "100", step: "1" }), make("output"));
-    row.append(make("span", "gb-steer-name"), scale);
-    return row;
+    const range = make("input", "", "", { type: "range", min: "0", max: "100", step: "1" });
+    const scale = make("span", "gb-steer-scale", [make("i", "gb-steer-limit"), range, make("output")]);
+    return make("div", "gb-steer-row", [make("span", "gb-steer-name"), scale]);
   };
 
   /** Shows where a slider is. @param {HTMLElement} row @param {number} position */
@@ -86,11 +83,7 @@ function mount(root, host) {
   function drawTexts({ texts: columns, stale }) {
     texts.hidden = !columns;
     texts.classList.toggle("gb-steer-stale", Boolean(stale));
-    setCount(texts, columns?.length || 1, () => {
-      const figure = make("figure");
-      figure.append(make("figcaption"), make("p"));
-      return figure;
-    });
+    setCount(texts, columns?.length || 1, () => make("figure", "", [make("figcaption"), make("p")]));
     [...texts.children].forEach((figure, i) => {
       const [label, pieces] = columns?.[i] ?? ["", [[t("concepts.start"), false]]];
       setText(find(figure, "figcaption"), label);
@@ -149,6 +142,4 @@ function mount(root, host) {
     send();
   });
   return { draw };
-}
-
-defineWidget("steer", mount);
+});

@@ -347,7 +347,7 @@ def patching_section() -> Part:
         kit.columns(*map(kit.column, answers)),
         kit.row(
             kit.choice(Patching.patched, "change.patch.name", on=choose_activation, queue="model"),
-            kit.job_buttons("change-patch", "change.patch.measure", sweep, Patching, answer="change-map", ends=True),
+            kit.job_buttons("change-patch", "loss.measure", sweep, Patching, answer="change-map", ends=True),
         ),
         kit.says("change-patch-status", lambda s: s[Patching].job and s[Patching].job.progress, kind="status"),
         kit.says("change-trouble", lambda s: s[Patching].trouble, kind="notice"),

@@ -210,10 +210,9 @@ def finished(s: Any) -> dict[str, Any]:
 
 
 def beam_search() -> Part:
-    sliders = [
-        kit.slider(getattr(Beams, name), f"beams.{name}", info=f"beams.{name}.info")
-        for name in ("width", "penalty", "length")
-    ]
+    named = ("width", "penalty")
+    sliders = [kit.slider(getattr(Beams, name), f"beams.{name}", info=f"beams.{name}.info") for name in named]
+    sliders.append(kit.slider(Beams.length, "length", info="length.info"))
     buttons = kit.job_buttons("beams", "beams.search", search, Beams, answer="beams-tree", ends=True)
 
     def can_adopt(s: Any) -> bool:

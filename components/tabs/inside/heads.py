@@ -50,11 +50,6 @@ stages = partial(
 )
 
 
-def floats(values: np.ndarray) -> str:
-    """Encode values as little-endian float32 in base64."""
-    return to_base64(np.asarray(values, np.float32))
-
-
 def shorts(vectors: np.ndarray) -> dict[str, Any]:
     """Encode vectors as int16 in base64, with the value that 32767 represents."""
     scale = float(np.abs(vectors).max(initial=0)) or 1.0
@@ -198,9 +193,9 @@ def draw_stages(s: Any) -> dict[str, Any]:
         "k": shorts(vectors.k[keys]),
         "v": shorts(vectors.v[keys]),
         "z": shorts(vectors.z[queries]),
-        "scaled": floats(scaled),
-        "weights": floats(vectors.weights[queries, keys]),
-        "sums": floats(vectors.scores[strongest] - np.log(vectors.weights[strongest])),
+        "scaled": to_base64(scaled.astype(np.float32)),
+        "weights": to_base64(vectors.weights[queries, keys].astype(np.float32)),
+        "sums": to_base64((vectors.scores[strongest] - np.log(vectors.weights[strongest])).astype(np.float32)),
         "map": _map(vectors) if recording.length > SIDE else None,
         "text": _stages_sentence(scene, vectors, queries, keys),
         "variants": [variant for variant, is_different in variants.items() if is_different],

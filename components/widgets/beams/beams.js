@@ -62,8 +62,7 @@ export class Search {
 const [COLUMN, ROW, WIDTH, HEIGHT, EDGE] = [106, 30, 84, 24, 6]; // px
 const NAMES = ["best", "kept", "pruned", "finished"]; // in legend order
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("beams", (root, host) => {
   const [empty, scroll, stage, legend] = [".gb-empty", ".gb-beams-scroll", ".gb-beams-stage", ".gb-beams-legend"].map((name) => find(root, name));
   const curves = find(stage, "svg", SVGSVGElement);
   const tip = createTip(root, find(root, ".gb-tip"));
@@ -132,9 +131,9 @@ function mount(root, host) {
   function relabel() {
     setText(empty, t("beams.empty"));
     stage.setAttribute("aria-label", t("beams.tree.name"));
-    legend.replaceChildren(...[...NAMES, ""].map(() => make("li")));
-    NAMES.forEach((each, i) => legend.children[i].append(make("i", `gb-key-${each}`), t(`beams.outcome.${each}`)));
-    setHint(legend.children[NAMES.length], t("beams.hint"), t("beams.keys"));
+    const hint = make("li");
+    setHint(hint, t("beams.hint"), t("beams.keys"));
+    legend.replaceChildren(...NAMES.map((each) => make("li", "", [make("i", `gb-key-${each}`), t(`beams.outcome.${each}`)])), hint);
   }
 
   /** @param {Beams} data */
@@ -192,6 +191,4 @@ function mount(root, host) {
     tip.hide();
   });
   return { draw };
-}
-
-defineWidget("beams", mount);
+});

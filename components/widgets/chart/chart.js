@@ -109,8 +109,7 @@ async function htmlFile(plot, title, sentences) {
   const script = await (await fetch(find(document, "script[data-glassbox=plotly]", HTMLScriptElement).src)).text();
   const figure = window.Plotly.Plots.graphJson(plot, false, "keepall").replaceAll("<", "\\u003c");
   const { paper_bgcolor: ground, font, width } = plot.layout;
-  const words = make("div");
-  words.append(...sentences.map((sentence) => make("p", "", sentence)));
+  const words = make("div", "", sentences.map((sentence) => make("p", "", sentence)));
   const page = `<!doctype html><html lang="${language()}"><meta charset="utf-8"><title>${title}</title>
 <body style="background: ${ground}; color: ${font.color}; font: 14px/1.5 ${font.family.replaceAll('"', "'")}; max-width: ${width}px; margin: 16px auto">
 <div id="chart"></div>${words.innerHTML}
@@ -119,8 +118,7 @@ async function htmlFile(plot, title, sentences) {
   return new Blob([page], { type: "text/html" });
 }
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("chart", (root, host) => {
   const plot = /** @type {Plot} */ (find(root, ".gb-plot"));
   const [says, note] = [".gb-says", ".gb-note"].map((name) => find(root, name));
   let drawn = false;
@@ -172,6 +170,4 @@ function mount(root, host) {
     if (drawn) window.Plotly?.purge(plot);
   });
   return { draw };
-}
-
-defineWidget("chart", mount);
+});

@@ -35,8 +35,7 @@ const MAX_RUNS = 20; // runs of edits that wait for the server
 const USUAL = " outside"; // room for the guess, so that the sentence keeps its size when the guess changes
 const MOVES = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End", "PageUp", "PageDown"];
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("composer", (root, host) => {
   const area = find(root, "textarea", HTMLTextAreaElement);
   const svg = find(root, "svg", SVGSVGElement);
   const box = find(root, ".gb-copy");
@@ -347,9 +346,7 @@ function mount(root, host) {
   if (host.options.leads) document.addEventListener("keydown", onKey, { signal: host.gone });
   document.fonts.ready.then(host.redraw);
   return { draw };
-}
-
-defineWidget("composer", mount);
+});
 
 const LINE = { px: 44, smallest: 36 }; // a text in a single line
 const SIZES = [

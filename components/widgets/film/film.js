@@ -17,8 +17,7 @@ const END = 0.01; // s before the next beat, where a beat shows everything in it
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** @type {import("../runtime.js").Mount} */
-function mount(element, host) {
+defineWidget("film", (element, host) => {
   const root = /** @type {HTMLDialogElement} */ (element);
   const [says, chapters, over] = [".gb-film-says", "ol", ".gb-film-end"].map((name) => find(root, name));
   const title = find(root, "h2");
@@ -163,9 +162,8 @@ function mount(element, host) {
     for (const [name, title] of Object.entries(texts)) setAll(button(name), { "aria-label": title, title });
     range.setAttribute("aria-label", t("film.scrub"));
     const items = film.chapters.map((name, i) => {
-      const chapter = make("li");
+      const chapter = make("li", "", [makeButton("", name)]);
       chapter.style.flexGrow = String((starts[first(i + 1)] ?? total()) - starts[first(i)]);
-      chapter.append(makeButton("", name));
       chapter.addEventListener("click", () => go(first(i)));
       return chapter;
     });
@@ -261,6 +259,4 @@ function mount(element, host) {
     },
     always: true,
   };
-}
-
-defineWidget("film", mount);
+});

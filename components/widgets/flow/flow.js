@@ -19,8 +19,7 @@ const NARROWEST = 1180; // px
 const TARGET = 24; // minimum width of a part's button, in px
 const PLAIN = ["tokens", "weights"]; // parts whose formulas are always shown, as they contain no ids or lengths
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("flow", (root, host) => {
   const [scroller, stage, parts, more] = ["scroll", "stage", "parts", "more"].map((name) => find(root, `.gb-flow-${name}`));
   const [laneMark, columnMark, layerPick, headPicks] = ["lane", "column", "layer", "heads"].map((name) => find(root, `.gb-flow-${name}`));
   const canvas = find(root, "canvas", HTMLCanvasElement);
@@ -179,6 +178,4 @@ function mount(root, host) {
     select(name, (requests.wanted()[name] ?? now) + move, limit);
   });
   return { draw };
-}
-
-defineWidget("flow", mount);
+});

@@ -13,8 +13,7 @@ import { defineWidget } from "../runtime.js";
 
 const MOMENT_MS = 900; // minimum time for which a moment is shown
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("growth", (root, host) => {
   const range = find(root, "input", HTMLInputElement);
   const play = find(root, "button");
   /** @type {Required<Growth>} */ let data = { title: "", moments: [], steps: 0, moment: null };
@@ -84,6 +83,4 @@ function mount(root, host) {
     setPlaying(!isPlaying);
   });
   return { draw };
-}
-
-defineWidget("growth", mount);
+});

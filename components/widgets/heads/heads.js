@@ -32,8 +32,7 @@ export function gridLayout(room, layers, heads) {
 
 const FULL = 65535;
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("heads", (root, host) => {
   const { hint } = host.options;
   const [grid, large] = [find(root, ".gb-heads-grid"), find(root, ".gb-heads-large")];
   const [canvas, target] = [grid, large].map((around) => find(around, "canvas", HTMLCanvasElement));
@@ -150,6 +149,4 @@ function mount(root, host) {
     event.preventDefault();
   });
   return { draw };
-}
-
-defineWidget("heads", mount);
+});

@@ -8,8 +8,7 @@ import { defineWidget, loadMore } from "../runtime.js";
 export const OPENS_CLASS = "glassbox-class"; // event on the document: the dialog for a class opens
 const REVOKE_MS = 10_000;
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("menu", (root, host) => {
   const [row, out, says, close] = [".gb-share-row", ".gb-share-out", ".gb-share-says", ".gb-share-close"].map((name) => find(root, name));
   const field = /** @type {HTMLTextAreaElement} */ (find(root, "textarea"));
   const picker = /** @type {HTMLInputElement} */ (find(root, "input[type=file]"));
@@ -20,21 +19,17 @@ function mount(root, host) {
   function build(item) {
     if (typeof item !== "string") {
       const [name, ...items] = item;
-      const folded = make("details", "gb-drop");
-      const list = make("div");
-      list.append(...items.map(build));
+      const list = make("div", "", items.map(build));
+      const folded = make("details", "gb-drop", [make("summary", "", t(`share.${name}`)), list]);
       list.addEventListener("click", () => (folded.open = false));
-      folded.append(make("summary", "", t(`share.${name}`)), list);
       return folded;
     }
-    const button = makeButton("", t(`share.${item}`), { title: t(`share.${item}.title`), "data-what": item });
-    button.addEventListener("click", () => {
+    return makeButton("", t(`share.${item}`), { title: t(`share.${item}.title`), "data-what": item }, () => {
       if (item === "present") present();
       else if (item === "class") loadMore().then(() => document.dispatchEvent(new Event(OPENS_CLASS)));
       else if (item === "open") picker.click();
       else host.send({ what: item });
     });
-    return button;
   }
 
   /** @param {string} sentence @param {string} [content] */
@@ -94,6 +89,4 @@ function mount(root, host) {
       }
     },
   };
-}
-
-defineWidget("menu", mount);
+});

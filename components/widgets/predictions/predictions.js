@@ -16,21 +16,16 @@ import { defineWidget } from "../runtime.js";
 
 const GLIDE_MS = 150;
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("predictions", (root, host) => {
   const list = find(root, ".gb-bars");
   const rows = /** @type {HTMLCollectionOf<HTMLElement>} */ (list.children);
   const { selectable } = host.options;
   /** @type {Predictions} */ let shown = {};
 
   function makeRow() {
-    const row = make("div", "", "", selectable ? { role: "option", tabindex: "-1" } : { role: "listitem" });
-    const track = make("span", "gb-track");
-    const bars = make("span");
-    bars.append(make("i", "gb-before"), make("i", "gb-after"));
-    track.append(bars, make("b"));
-    row.append(make("code"), track);
-    return row;
+    const bars = make("span", "", [make("i", "gb-before"), make("i", "gb-after")]);
+    const track = make("span", "gb-track", [bars, make("b")]);
+    return make("div", "", [make("code"), track], selectable ? { role: "option", tabindex: "-1" } : { role: "listitem" });
   }
 
   /** Slides a row up or down from its previous place in the list. @param {HTMLElement} row @param {number} by rows */
@@ -90,6 +85,4 @@ function mount(root, host) {
     list.tabIndex = 0; // scrolls by keyboard
   }
   return { draw };
-}
-
-defineWidget("predictions", mount);
+});

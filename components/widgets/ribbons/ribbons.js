@@ -73,8 +73,7 @@ export function arrange(sizes, edges) {
   };
 }
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("ribbons", (root, host) => {
   const svg = find(root, "svg", SVGSVGElement);
   const button = find(root, "button", HTMLButtonElement);
   const parts = /** @type {HTMLCollectionOf<any>} */ (svg.getElementsByClassName("gb-ribbon-part"));
@@ -89,7 +88,7 @@ function mount(root, host) {
 
   /** Adds a node or a ribbon, which a click switches if it has a key. @param {SVGElement} shape @param {string | null} key @param {string} says @param {boolean} isOff */
   function place(shape, key, says, isOff) {
-    if (says) shape.append(Object.assign(makeShape("title", {}), { textContent: says }));
+    if (says) shape.append(makeShape("title", {}, says));
     if (key !== null) {
       setAll(shape, { role: "button", "aria-label": says, "aria-pressed": String(isOff), "data-key": key });
       shape.classList.add("gb-ribbon-part");
@@ -181,6 +180,4 @@ function mount(root, host) {
 
   button.addEventListener("click", () => host.send({ all: true }));
   return { draw };
-}
-
-defineWidget("ribbons", mount);
+});

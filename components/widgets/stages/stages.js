@@ -36,8 +36,7 @@ function stageText({ variants = [], head_size: hs, scale = 1, cap, window }, nam
 /** Describes a stage. @param {Stages} of @param {StageName} stage */
 const stageSentence = (of, stage) => stageText(of, `${stage}.says`) + (of.shared && isOfKeys(stage) ? t("stages.shared", of.shared) : "");
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("stages", (root, host) => {
   const [row, what, large, sum, mapBox] = ["row", "what", "large", "sum", "map"].map((name) => find(root, `.gb-stages-${name}`));
   const [canvas, mapCanvas] = [large, mapBox].map((around) => find(around, "canvas", HTMLCanvasElement));
   const [from, ramp, to] = /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(".gb-stages-legend span"));
@@ -82,9 +81,8 @@ function mount(root, host) {
   }
 
   function makeThumbnail() {
-    const button = makeButton("");
-    button.append(Object.assign(make("canvas"), { width: THUMBNAIL, height: THUMBNAIL }), make("span"));
-    button.addEventListener("click", ({ detail }) => {
+    const canvas = make("canvas", "", "", { width: THUMBNAIL, height: THUMBNAIL });
+    const button = makeButton("", [canvas, make("span")], {}, ({ detail }) => {
       stage = STAGES[[...row.children].indexOf(button)];
       host.redraw();
       if (detail) large.focus({ preventScroll: true }); // so that the arrow keys move the cell
@@ -127,11 +125,9 @@ function mount(root, host) {
   function writeSum(of) {
     const { lines, strips } = workedOut(of, numbers, cell, (name, values) => stageText(of, name, values));
     const names = { query: token("queries", cell[0]), key: token("keys", cell[1]), i: of.queries.start + cell[0], j: of.keys.start + cell[1] };
-    const pair = make("li", "gb-pair");
-    pair.append(make("strong", "", t("stages.pair", names)));
+    const pair = make("li", "gb-pair", [make("strong", "", t("stages.pair", names))]);
     const items = lines.map(([name, text]) => {
-      const item = make("li");
-      item.append(make("code", "", text));
+      const item = make("li", "", [make("code", "", text)]);
       item.classList.toggle("gb-now", name === stage || (name === "raw" && (stage === "q" || stage === "k")));
       return item;
     });
@@ -212,6 +208,4 @@ function mount(root, host) {
     choose(query, Math.min(query, key));
   });
   return { draw };
-}
-
-defineWidget("stages", mount);
+});

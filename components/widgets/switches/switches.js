@@ -43,8 +43,7 @@ const STEP = 0.25; // step for the keys + and −
 const WIDEST = 13; // maximum number of head numbers
 let grids = 0;
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("switches", (root, host) => {
   const grid = find(root, ".gb-switch-grid");
   const now = find(root, ".gb-switch-now");
   const [said, number] = [find(now, "span"), find(now, "output")];
@@ -105,10 +104,8 @@ function mount(root, host) {
   function build() {
     grid.replaceChildren();
     cells = Array.from({ length: size.n_layer + 1 }, (_, row) => {
-      const line = make("div", "gb-switch-row", "", { role: "row" });
       const made = Array.from({ length: size.n_head + 3 }, (_, column) => makeCell([row, column]));
-      line.append(...made);
-      grid.append(line);
+      grid.append(make("div", "gb-switch-row", made, { role: "row" }));
       return made.map((cell) => (cell.id ? cell : null));
     });
     grid.setAttribute("aria-label", t("change.switches.name"));
@@ -220,6 +217,4 @@ function mount(root, host) {
   slider.addEventListener("input", () => set(Number(slider.value)));
   slider.addEventListener("change", send);
   return { draw };
-}
-
-defineWidget("switches", mount);
+});

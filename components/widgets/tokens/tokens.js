@@ -24,8 +24,7 @@ import { chipByKey, inUnit, makeChip, nameOf, readToken, surprisal, tintEnds, ti
 
 const FULL = 65535; // the largest level of a shade
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("tokens", (root, host) => {
   const { ids, selectable, one_line: oneLine, name: ofText, empty: ofEmpty, shade: meaning } = host.options;
   const [empty, strip, marks] = [".gb-empty", ".gb-strip", ".gb-marks"].map((name) => find(root, name));
   const [scale, from, to] = [".gb-scale", ".gb-from", ".gb-to"].map((name) => find(root, name));
@@ -99,7 +98,7 @@ function mount(root, host) {
       else chips[i].style.setProperty("--p", level.toFixed(4));
     });
     const none = meaning === "surprisal" ? "0" : "0%";
-    const [low, high] = levels ? [`${t(`strip.shade.${meaning}`)} ${none}`, format(largest)] : tintEnds(by);
+    const [low, high] = levels ? [`${t(`strip.shading.${meaning}`)} ${none}`, format(largest)] : tintEnds(by);
     setText(from, low);
     setText(to, high);
     scale.style.visibility = levels && !largest ? "hidden" : ""; // no shading
@@ -180,7 +179,7 @@ function mount(root, host) {
     if (token.probability !== null) rows.push([t("strip.probability"), percent(token.probability)]);
     if (token.rank !== null) rows.push([t("strip.shading.rank"), String(token.rank)]);
     if (token.entropy !== null) rows.push([t("strip.shading.surprisal"), inUnit(surprisal(token))], [t("strip.shading.entropy"), inUnit(token.entropy)]);
-    if (levels && (meaning !== "surprisal" || token.probability !== null)) rows.push([t(`strip.shade.${meaning}`), format(((levels[index] ?? 0) / FULL) * largest)]);
+    if (levels && (meaning !== "surprisal" || token.probability !== null)) rows.push([t(`strip.shading.${meaning}`), format(((levels[index] ?? 0) / FULL) * largest)]);
     tip.show(chip, nameOf(token), rows);
   }
 
@@ -216,6 +215,4 @@ function mount(root, host) {
     event.preventDefault();
   });
   return { draw };
-}
-
-defineWidget("tokens", mount);
+});

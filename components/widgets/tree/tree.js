@@ -45,8 +45,7 @@ export function lanePaths(lanes, width) {
   });
 }
 
-/** @type {import("../runtime.js").Mount} */
-function mount(root, host) {
+defineWidget("tree", (root, host) => {
   const list = find(root, ".gb-branches");
   const svg = find(list, "svg", SVGSVGElement);
   const rows = /** @type {HTMLCollectionOf<HTMLElement>} */ (list.getElementsByClassName("gb-branch"));
@@ -54,11 +53,8 @@ function mount(root, host) {
   /** @type {Tree | null} */ let shown = null;
 
   /** @param {Lane} lane */
-  function makeRow({ here, label }) {
-    const row = make("div", "gb-branch", "", { role: "option", "aria-selected": String(here) });
-    row.append(make("span", "", label));
-    return row;
-  }
+  const makeRow = ({ here, label }) =>
+    make("div", "gb-branch", [make("span", "", label)], { role: "option", "aria-selected": String(here) });
 
   /** @param {Tree} data */
   function draw(data) {
@@ -82,6 +78,4 @@ function mount(root, host) {
 
   const enter = roving(list, rows, (i) => host.send(lanes[i].sent));
   return { draw };
-}
-
-defineWidget("tree", mount);
+});
