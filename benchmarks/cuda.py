@@ -41,9 +41,9 @@ from gpt import (
     trace_text,
 )
 from gpt.analysis.patching import attribution_patching, patch_from, patch_sweep
-from gpt.models.checkpoints.vocabularies import gpt2_or_ids
 from gpt.models.memory import format_bytes
 from gpt.models.sources import DEFAULT_MODEL
+from gpt.tokenizer import gpt2_tokenizer
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Process, Trainer
 from tests.gpt.family_configs import FAMILIES, randomized
@@ -224,7 +224,7 @@ class Speed:
         self.device, self.rounds, self.n_tokens, self.folder = device, rounds, n_tokens, folder
         torch.manual_seed(0)
         model = GPT(PRESETS[shape]).eval()
-        save_hugging_face(model, folder, gpt2_or_ids(model.config.vocab_size))
+        save_hugging_face(model, folder, gpt2_tokenizer())
         self.prompt = [(7919 * i * i) % model.config.vocab_size for i in range(32)]
 
     def ours(self, precision: str) -> Callable[[int], object]:

@@ -246,14 +246,14 @@ def prepare(folder: Path, engines: list[str], shape: str) -> None:
     import torch
 
     from gpt import GPT, PRESETS
-    from gpt.models.checkpoints.vocabularies import gpt2_or_ids
     from gpt.models.checkpoints.writing import save_hugging_face
+    from gpt.tokenizer import gpt2_tokenizer
 
     if shape != "gpt2":
         return prepare_family(folder, shape)
     torch.manual_seed(0)
     model = GPT(PRESETS["gpt2"]).eval()
-    save_hugging_face(model, folder / "hf", gpt2_or_ids(model.config.vocab_size))
+    save_hugging_face(model, folder / "hf", gpt2_tokenizer())
     for name in engines:
         library, precision = name.split("-")
         if library == "ctranslate2":

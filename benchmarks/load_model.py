@@ -42,11 +42,11 @@ def write_gpt2(folder: Path) -> list[Path]:
     import torch
 
     from gpt.model import GPT
-    from gpt.models.checkpoints.vocabularies import gpt2_or_ids
     from gpt.models.checkpoints.writing import save_hugging_face, save_model
     from gpt.presets import PRESETS
+    from gpt.tokenizer import gpt2_tokenizer
 
-    model, vocabulary = GPT(PRESETS["gpt2"]), gpt2_or_ids(50257)
+    model, vocabulary = GPT(PRESETS["gpt2"]), gpt2_tokenizer()
     save_hugging_face(model, folder / "hugging-face-fp32", vocabulary)
     save_model(folder / "ours-fp32", model, vocabulary, dtype=torch.float32)
     save_model(folder / "ours-fp16", model, vocabulary, dtype=torch.float16)

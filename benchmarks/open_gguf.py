@@ -47,11 +47,11 @@ def write_models(folder: Path, kinds: list[str]) -> list[Path]:
     import torch
 
     from gpt.model import GPT
-    from gpt.models.checkpoints.vocabularies import gpt2_or_ids
     from gpt.models.checkpoints.writing import save_gguf, save_hugging_face
     from gpt.presets import PRESETS
+    from gpt.tokenizer import gpt2_tokenizer
 
-    model, vocabulary = GPT(PRESETS["gpt2"]), gpt2_or_ids(50257)
+    model, vocabulary = GPT(PRESETS["gpt2"]), gpt2_tokenizer()
     save_hugging_face(model, folder / "safetensors-F16", vocabulary, dtype=torch.float16)
     for kind in kinds:
         save_gguf(model, folder / f"{kind}.gguf", vocabulary, kind=kind)

@@ -252,18 +252,16 @@ def start_ids(tokenizer: Vocabulary) -> list[int]:
 
 def is_chat(tokenizer: Vocabulary, ids: Sequence[int]) -> bool:
     """Return whether a control token or, in Llama 2, the template's text before a message follows the `start_ids`."""
-    if not tokenizer.is_chat:
-        return False
     start = start_ids(tokenizer)
-    first = len(start) if list(ids[: len(start)]) == start else 0
-    if len(ids) <= first or ids[first] in tokenizer.special_ids:
-        return len(ids) > first
+    n_start = len(start) if list(ids[: len(start)]) == start else 0
+    if not tokenizer.is_chat or len(ids) <= n_start or ids[n_start] in tokenizer.special_ids:
+        return tokenizer.is_chat and len(ids) > n_start
     try:
         before = tokenizer.chat_frame()[0].rstrip()
     except ValueError:  # the template failed
         return False
     begins = text_with_names(tokenizer, ids[: len(before) + 1]).startswith(before)
-    return begins and len(before) > len(text_with_names(tokenizer, ids[:first]))
+    return begins and len(before) > len(text_with_names(tokenizer, ids[:n_start]))
 
 
 def text_with_names(tokenizer: Vocabulary, ids: Sequence[int], *, strips_space: bool | None = None) -> str:

@@ -244,7 +244,6 @@ def sentence_piece_json(path: Path) -> dict[str, Any]:
         pieces,
         steps,
         is_unigram=kind == UNIGRAM,
-        has_bytes=bool(trainer.get(35)),
         has_prefix=bool(normalizer.get(3, 1)),
         joins_spaces=bool(normalizer.get(4, 1)),
         escapes=bool(normalizer.get(5, 1)),
@@ -256,19 +255,18 @@ def pieces_json(
     steps: Sequence[dict[str, Any]] = (),
     *,
     is_unigram: bool = False,
-    has_bytes: bool,
     has_prefix: bool,
     joins_spaces: bool,
     escapes: bool = True,
 ) -> dict[str, Any]:
     """Return the contents of a tokenizer.json for SentencePiece's pieces: their texts, scores and types.
 
-    steps: what changes characters first. has_bytes: whether unknown characters become bytes. has_prefix: whether texts
-    begin with a space. joins_spaces: whether several spaces become one. escapes: whether pieces write spaces as SPACE.
+    steps: what changes characters first. has_prefix: whether texts begin with a space. joins_spaces: whether several
+    spaces become one. escapes: whether pieces write spaces as SPACE.
     """
     whole = [piece for piece, _, of in pieces if of == USER_DEFINED]
     unknown = [i for i, (_, _, of) in enumerate(pieces) if of == UNKNOWN]
-    model: dict[str, Any] = {"byte_fallback": has_bytes}
+    model: dict[str, Any] = {"byte_fallback": any(of == BYTE for _, _, of in pieces)}
     if is_unigram:
         model |= {"type": "Unigram", "vocab": [[piece, score] for piece, score, _ in pieces]}
         model["unk_id"] = unknown[0] if unknown else None
@@ -400,7 +398,6 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> libr
             content, starts = (
                 pieces_json(
                     list(zip(tokens, values["scores"], kinds, strict=True)),
-                    has_bytes=BYTE in types,
                     has_prefix=values.get("add_space_prefix", True),
                     joins_spaces=values.get("remove_extra_whitespaces", False),
                 ),

@@ -60,7 +60,7 @@ class PlainIds(Vocabulary):
 
 
 def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
-    """Read the vocabulary in a folder for a model with n_vocab tokens. If there is none, return `gpt2_or_ids(n_vocab)`.
+    """Read the vocabulary in a folder for a model with n_vocab tokens. If there is none, guess GPT-2's, or return ids.
 
     Also reads SETTINGS_FILES and config.json, but not the weights. Ids missing from the vocabulary become tokens such
     as "<50300>". Raises ValueError if a file is damaged, has another format, or has more tokens than the model.
@@ -88,8 +88,10 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
         found = token_table(table)
     elif others := files & {VOCAB_JSON, MERGES_TXT}:  # which cannot be read on their own
         raise GPTError("vocabulary.not_read", file=max(others), needed=TOKENIZER_JSON)
+    elif n_vocab in GPT2_SIZES:
+        found = gpt2_tokenizer()
     else:
-        return gpt2_or_ids(n_vocab)
+        return PlainIds(n_vocab)
     return pad_vocabulary(found, n_vocab)
 
 
@@ -112,11 +114,6 @@ def vocabulary_or_ids(read: Callable[[], Vocabulary], n_vocab: int) -> Vocabular
     except GPTError as problem:
         warnings.warn(f"the vocabulary cannot be read, so tokens are shown as ids: {problem}", stacklevel=2)
         return PlainIds(n_vocab, problem)
-
-
-def gpt2_or_ids(n_vocab: int) -> Vocabulary:
-    """Return GPT-2's vocabulary if n_vocab is in GPT2_SIZES, else plain ids."""
-    return pad_vocabulary(gpt2_tokenizer(), n_vocab) if n_vocab in GPT2_SIZES else PlainIds(n_vocab)
 
 
 def pad_vocabulary(found: Tokenizer | TokenTable, n_vocab: int) -> Tokenizer | TokenTable:
