@@ -30,28 +30,16 @@ MARK = "\ufdd0"
 
 
 class Vocabulary(ABC):
-    """Base class for all tokenizers.
+    """Base class for all tokenizers."""
 
-    Attributes:
-        n_vocab: Number of token ids.
-        eot_id: Id of the end-of-text token, or None.
-        eot_ids: Ids that end generation.
-        special_ids: Ids of control tokens, which `encode` never returns.
-        prefix_ids: Control tokens that the model expects before every text, such as Gemma's <bos>.
-        unknown_id: Id that replaces characters or words missing from the vocabulary, or None.
-        strips_space: Whether encoding adds a space before a text and decoding removes it.
-        spaces_each_part: Whether encoding also adds one after each control token.
-        chat: The chat template, or None.
-    """
-
-    n_vocab: int
-    eot_id: int | None = None
-    eot_ids: frozenset[int] = frozenset()
-    special_ids: frozenset[int] = frozenset()
-    prefix_ids: tuple[int, ...] = ()
-    unknown_id: int | None = None
-    strips_space: bool = False
-    spaces_each_part: bool = False
+    n_vocab: int  # number of token ids
+    eot_id: int | None = None  # the end-of-text token
+    eot_ids: frozenset[int] = frozenset()  # tokens that end generation
+    special_ids: frozenset[int] = frozenset()  # control tokens, which `encode` never returns
+    prefix_ids: tuple[int, ...] = ()  # control tokens that the model expects before every text, such as Gemma's <bos>
+    unknown_id: int | None = None  # replaces characters or words missing from the vocabulary
+    strips_space: bool = False  # whether encoding adds a space before a text and decoding removes it
+    spaces_each_part: bool = False  # whether encoding also adds one after each control token
     chat: ChatTemplate | None = None
 
     @abstractmethod

@@ -69,39 +69,25 @@ STARTS = {  # by the first bytes
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """The contents of a checkpoint's files.
+    """The contents of a checkpoint's files."""
 
-    tensors: Weights by their stored names, memory-mapped or `Deferred`.
-    vocabulary: Returns the vocabulary, with its chat template, for a model with a given number of tokens.
-    config: Options as in config.json, in our own format or, with a "model_type", in that of transformers.
-    settings: Another file next to the weights that states options. entries: The other entries of a torch.save file.
-    layout: Names of the weights, if a person gives them. By default they are detected.
-    family: Family of config's model_type with the names and the storage format of these weights, if others.
-    stored_as: Type in which most of the weights are quantised, such as "Q4_K".
-    """
-
-    tensors: Mapping[str, Tensor]
-    vocabulary: Callable[[int], Vocabulary]
-    config: Mapping[str, object] | None = None
-    settings: Mapping[str, Any] | None = None
-    entries: Mapping[str, object] = field(default_factory=dict)
-    layout: Layout | None = None
+    tensors: Mapping[str, Tensor]  # weights by their stored names, memory-mapped or `Deferred`
+    vocabulary: Callable[[int], Vocabulary]  # returns it, with its chat template, given the model's number of tokens
+    config: Mapping[str, object] | None = None  # as in config.json, our own or, with a "model_type", of transformers
+    settings: Mapping[str, Any] | None = None  # another file next to the weights that states options
+    entries: Mapping[str, object] = field(default_factory=dict)  # other entries of a torch.save file
+    layout: Layout | None = None  # names of the weights, if a person gives them; by default, they are detected
     folder: Path | None = None
-    family: Layout | None = None
-    stored_as: str = ""
+    family: Layout | None = None  # config's family with the names and storage format of these weights, if others
+    stored_as: str = ""  # type in which most of the weights are quantised, such as "Q4_K"
 
 
 class Reader(NamedTuple):
-    """A reader of one file format.
+    """A reader of one file format. Raises ValueError if files are damaged or not supported."""
 
-    find: Returns the files to read, given a file or a folder; an empty list if it has another format.
-    read: Reads these files. Raises ValueError if they are damaged or not supported.
-    formats: {name of a format: what it is recognised by, in Markdown}.
-    """
-
-    find: Callable[[Path], list[Path]]
+    find: Callable[[Path], list[Path]]  # returns the files to read, given a file or a folder; [] for another format
     read: Callable[[list[Path], Hints], Contents]
-    formats: Mapping[str, str]
+    formats: Mapping[str, str]  # {name of a format: what it is recognised by, in Markdown}
 
 
 class Deferred(Tensor):
@@ -109,16 +95,12 @@ class Deferred(Tensor):
 
     Views of it are deferred as well; any other operation reads it. `numbers_of` reads several at a time. Can be a
     parameter of a module.
-
-    read: Returns some rows of the whole tensor, in the given data type if that saves memory.
-    like: A tensor on the meta device with this tensor's shape and the data type of what `read` returns.
-    rows: The rows to read, by default all. view_of: Returns this tensor, given these rows; for views.
     """
 
-    read: Callable[[torch.dtype, range], Tensor]
-    like: Tensor
-    rows: range
-    view_of: Callable[[Tensor], Tensor] | None
+    read: Callable[[torch.dtype, range], Tensor]  # returns some rows, in this data type if that saves memory
+    like: Tensor  # on the meta device, with this tensor's shape and the data type of what `read` returns
+    rows: range  # the rows to read
+    view_of: Callable[[Tensor], Tensor] | None  # returns this tensor, given these rows; for views
     _is_param = True  # makes isinstance(weight, nn.Parameter) true
 
     @staticmethod

@@ -122,16 +122,15 @@ def part_names(name: str) -> list[str]:
 
 
 def read(parts: list[Path], hints: Hints) -> Contents:
-    file = GGUFFile(parts)
-    tensors = dict(file.tensors)
+    metadata, tensors, kinds = read_gguf(parts)
     factors = next((tensors.pop(name) for name in ROPE_FACTORS if name in tensors), None)
-    config = read_config(file.metadata, tensors, factors, tensors.pop(LONG_FACTORS, factors))
-    family = gguf_family(FAMILIES[config["model_type"]], tensors, file.metadata["general.architecture"])
+    config = read_config(metadata, tensors, factors, tensors.pop(LONG_FACTORS, factors))
+    family = gguf_family(FAMILIES[config["model_type"]], tensors, metadata["general.architecture"])
 
     def vocabulary(n: int) -> Vocabulary:
-        return vocabulary_or_ids(lambda: gguf_tokenizer(file.metadata, n, parts[0].name) or PlainIds(n), n)
+        return vocabulary_or_ids(lambda: gguf_tokenizer(metadata, n, parts[0].name) or PlainIds(n), n)
 
-    main = max(file.kinds, key=file.kinds.__getitem__, default="F32")
+    main = max(kinds, key=kinds.__getitem__, default="F32")
     return Contents(tensors, vocabulary, config, family=family, folder=parts[0].parent, stored_as=main)
 
 
@@ -277,39 +276,31 @@ def bits_of(kind: str) -> int:
     return int(match[0]) if (match := re.search(r"\d+", kind)) else 32
 
 
-class GGUFFile:
-    """The contents of a GGUF file, or of the parts of one, of which the first contains the metadata.
+def read_gguf(paths: Sequence[Path]) -> tuple[dict[str, Any], dict[str, Tensor], Counter[str]]:
+    """Read a GGUF file, or the parts of one, of which the first contains the metadata.
 
-    kinds: {name of a quantisation type, or of a data type: numbers stored in it}.
+    Returns the metadata, the tensors, and how many numbers are stored in each type.
     """
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self.metadata: dict[str, Any] = {}
-        self.tensors: dict[str, Tensor] = {}
-        self.kinds: Counter[str] = Counter()
-        for path in paths:
-            with reading(path):
-                metadata = self._read(path)
-            self.metadata = self.metadata or metadata
-
-    def _read(self, path: Path) -> dict[str, Any]:
-        """Add the tensors in a file, and return its metadata."""
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    metadata: dict[str, Any] = {}
+    tensors: dict[str, Tensor] = {}
+    kinds: Counter[str] = Counter()
+    for path in paths:
+        with reading(path), path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             data.seek(len(MAGIC))
             version, n_tensors, n_values = read_numbers(data, "IQQ")
             require(version in VERSIONS, "gguf.version", file=path.name, version=version)
-            metadata = {read_string(data): read_value(data, *read_numbers(data, "I")) for _ in range(n_values)}
+            stated = {read_string(data): read_value(data, *read_numbers(data, "I")) for _ in range(n_values)}
             infos = [tensor_info(data) for _ in range(n_tensors)]
-            alignment = metadata.get("general.alignment", ALIGNMENT)
-            start = -(-data.tell() // alignment) * alignment
-        whole = map_file(path)
-        for name, shape, kind, offset in infos:
-            try:
-                self.tensors[name] = stored_tensor(whole, start + offset, shape, KINDS.get(kind, ""))
-            except (KeyError, NotImplementedError):
-                raise GPTError("gguf.type", file=path.name, name=name, kind=KINDS.get(kind, kind)) from None
-            self.kinds[KINDS[kind]] += math.prod(shape) if len(shape) > 1 else 0
-        return metadata
+            metadata = metadata or stated
+            alignment = stated.get("general.alignment", ALIGNMENT)
+            start, whole = -(-data.tell() // alignment) * alignment, map_file(path)
+            for name, shape, kind, offset in infos:
+                try:
+                    tensors[name] = stored_tensor(whole, start + offset, shape, KINDS.get(kind, ""))
+                except (KeyError, NotImplementedError):
+                    raise GPTError("gguf.type", file=path.name, name=name, kind=KINDS.get(kind, kind)) from None
+                kinds[KINDS[kind]] += math.prod(shape) if len(shape) > 1 else 0
+    return metadata, tensors, kinds
 
 
 def read_numbers(data: mmap.mmap, form: str) -> tuple[Any, ...]:

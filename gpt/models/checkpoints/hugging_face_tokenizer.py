@@ -27,6 +27,7 @@ NO_SPACE = regex.compile(  # before punctuation, and in scripts without spaces
 CONTROL_NAME = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 SPACE = "▁"  # U+2581, which SentencePiece uses for a space
 SEQUENCES = ("normalizers", "pretokenizers", "decoders")  # keys that contain the parts of a "Sequence"
+NO_PREFIX: dict[str, Any] = {"Metaspace": {"prepend_scheme": "never"}, "ByteLevel": {"add_prefix_space": False}}
 EDGES = r"\A +| +\z"  # spaces at both ends of a text
 BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
@@ -188,12 +189,8 @@ def unchanged_start(part: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a part of a tokenizer.json so that it adds and removes no space, or None if it does nothing else."""
     if part is None or part["type"] in ("Prepend", "Strip") or part.get("pattern") == {"Regex": EDGES}:
         return None
-    never: dict[str, dict[str, Any]] = {
-        "Metaspace": {"prepend_scheme": "never"},
-        "ByteLevel": {"add_prefix_space": False},
-    }
     inner = {key: [kept for each in part[key] if (kept := unchanged_start(each))] for key in SEQUENCES if key in part}
-    return part | inner | never.get(part["type"], {})
+    return part | inner | NO_PREFIX.get(part["type"], {})
 
 
 def bytes_of_letters(vocab: Mapping[str, int], added: set[int]) -> dict[int, bytes]:
@@ -250,14 +247,11 @@ def usual_decoder(content: Mapping[str, Any], tokens: Iterable[str]) -> Any:
 
 def place_of_space(part: Mapping[str, Any]) -> str:
     """Return which parts of a text get a leading space from a component: "" for none, "first" or "each"."""
-    if part["type"] == "Prepend":
-        return "each"
-    if part["type"] == "ByteLevel":
-        return "each" if part.get("add_prefix_space", True) else ""
-    if part["type"] != "Metaspace":
-        return ""
-    scheme = part.get("prepend_scheme", "always" if part.get("add_prefix_space", True) else "never")
-    return {"never": "", "first": "first"}.get(scheme, "each")
+    if part["type"] == "Metaspace":
+        scheme = part.get("prepend_scheme", "always" if part.get("add_prefix_space", True) else "never")
+        return {"never": "", "first": "first"}.get(scheme, "each")
+    is_on = part["type"] == "Prepend" or (part["type"] == "ByteLevel" and part.get("add_prefix_space", True))
+    return "each" if is_on else ""
 
 
 def flat_parts(part: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:

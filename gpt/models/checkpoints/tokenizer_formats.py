@@ -69,6 +69,7 @@ LLAMA3_MORE = {0: "begin_of_text", 1: "end_of_text", 6: "start_header_id", 7: "e
 STARTS_TEXTS = ("codellama", "gemma", "llama", "mistral")
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # types of pieces
 UNIGRAM, WORD = 1, 3  # types of models
+PREFIX, JOIN, ESCAPE = 3, 4, 5  # switches: texts begin with a space, spaces become one, pieces write them as SPACE
 FIXED_SIZES = {1: 8, 5: 4}  # bytes of values by protobuf's types
 
 
@@ -234,36 +235,17 @@ def sentence_piece_json(path: Path) -> dict[str, Any]:
     pieces = [(part[1].decode(), struct.unpack("<f", part.get(2, bytes(4)))[0], part.get(3, NORMAL)) for part in parts]
     kind = trainer.get(3, UNIGRAM)
     require(pieces and kind != WORD and not trainer.get(24), "vocabulary.sentence_piece", file=path.name)
-    # A missing field has the default value 1.
-    steps: list[dict[str, Any]] = []
-    if b"nfkc" in normalizer.get(1, b""):
-        steps.append({"type": "NFC"})  # the next step does not compose all characters
-    if normalizer.get(2):
-        steps.append({"type": "Precompiled", "precompiled_charsmap": base64.b64encode(normalizer[2]).decode()})
-    return pieces_json(
-        pieces,
-        steps,
-        is_unigram=kind == UNIGRAM,
-        has_prefix=bool(normalizer.get(3, 1)),
-        joins_spaces=bool(normalizer.get(4, 1)),
-        escapes=bool(normalizer.get(5, 1)),
-    )
+    return pieces_json(pieces, normalizer, is_unigram=kind == UNIGRAM)
 
 
 def pieces_json(
-    pieces: list[tuple[str, float, int]],
-    steps: Sequence[dict[str, Any]] = (),
-    *,
-    is_unigram: bool = False,
-    has_prefix: bool,
-    joins_spaces: bool,
-    escapes: bool = True,
+    pieces: list[tuple[str, float, int]], normalizer: Mapping[int, Any], *, is_unigram: bool = False
 ) -> dict[str, Any]:
     """Return the contents of a tokenizer.json for SentencePiece's pieces: their texts, scores and types.
 
-    steps: what changes characters first. has_prefix: whether texts begin with a space. joins_spaces: whether several
-    spaces become one. escapes: whether pieces write spaces as SPACE.
+    normalizer: Fields of SentencePiece's NormalizerSpec, by number. A missing switch is on.
     """
+    has_prefix, joins_spaces, escapes = (bool(normalizer.get(switch, True)) for switch in (PREFIX, JOIN, ESCAPE))
     whole = [piece for piece, _, of in pieces if of == USER_DEFINED]
     unknown = [i for i, (_, _, of) in enumerate(pieces) if of == UNKNOWN]
     model: dict[str, Any] = {"byte_fallback": any(of == BYTE for _, _, of in pieces)}
@@ -274,7 +256,11 @@ def pieces_json(
         model |= {"type": "BPE", "vocab": {piece: i for i, (piece, _, _) in enumerate(pieces)}, "fuse_unk": True}
         model |= {"merges": merges_of(pieces), "ignore_merges": bool(whole)}
         model["unk_token"] = pieces[unknown[0]][0] if unknown else None
-    steps = list(steps)  # in SentencePiece's order
+    steps: list[dict[str, Any]] = []  # in SentencePiece's order
+    if b"nfkc" in normalizer.get(1, b""):
+        steps.append({"type": "NFC"})  # the next step does not compose all characters
+    if normalizer.get(2):
+        steps.append({"type": "Precompiled", "precompiled_charsmap": base64.b64encode(normalizer[2]).decode()})
     if joins_spaces:
         steps += [{"type": "Replace", "pattern": {"Regex": library.EDGES}, "content": ""}]
         steps += [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
@@ -395,14 +381,10 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> libr
         else:
             require(kind == BY_SCORES, "vocabulary.option", file=file, name=f"{PLACE}.model {kind}")
             kinds = [UNUSED if of == USER_DEFINED else of for of in types]  # whole words become added tokens
-            content, starts = (
-                pieces_json(
-                    list(zip(tokens, values["scores"], kinds, strict=True)),
-                    has_prefix=values.get("add_space_prefix", True),
-                    joins_spaces=values.get("remove_extra_whitespaces", False),
-                ),
-                True,
-            )
+            switches = {PREFIX: "add_space_prefix", JOIN: "remove_extra_whitespaces"}
+            normalizer = {switch: values.get(name, switch == PREFIX) for switch, name in switches.items()}
+            content = pieces_json(list(zip(tokens, values["scores"], kinds, strict=True)), normalizer)
+            starts = True
         ids = {role: values.get(f"{name}_token_id", -1) for role, name in ROLES.items()}
         names = {role: tokens[i] for role, i in ids.items() if 0 <= i < len(tokens)}
         chat, ends = values.get("tokenizer.chat_template"), [values.get(f"{name}_token_id", -1) for name in ENDS]

@@ -86,16 +86,14 @@ def read_json(path: Path, kind: type[T]) -> T:
 
 
 class Record(dict[Any, Any]):
-    """An object whose class was not imported: its attributes, and the items of a dictionary.
-
-    args: arguments of its constructor. state: its state if that is not a dictionary of attributes.
-    """
+    """An object whose class was not imported: its attributes, and the items of a dictionary."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__()
-        self.args, self.state = args, None
+        self.args = args  # of its constructor
+        self.state: Any = None  # if that is not a dictionary of attributes
 
     def append(self, value: object) -> None:
         """Ignore an item of a list."""

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 
 from gpt.errors import GPTError
 from gpt.models.checkpoints.checkpoint import open_checkpoint
-from gpt.models.checkpoints.gguf import GGUFFile, read_config
+from gpt.models.checkpoints.gguf import read_config, read_gguf
 from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
 from gpt.models.checkpoints.vocabularies import PlainIds, find_vocabulary
 from gpt.models.checkpoints.writing import vocabulary_metadata
@@ -199,13 +199,13 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(
     ],
 )
 def test_an_option_that_is_not_implemented_is_named(file: Path, changed: dict[str, Any], message: str) -> None:
-    found = GGUFFile([file])
-    assert read_config(found.metadata, found.tensors, None)["num_attention_heads"] == 4
-    found.metadata["llama.attention.head_count"] = [4, 4, 4]  # one for each layer
-    assert read_config(found.metadata, found.tensors, None)["num_attention_heads"] == 4
-    found.metadata.update({"llama.attention.value_length": 6, "llama.attention.key_length": 6} | changed)
+    metadata, tensors, _ = read_gguf([file])
+    assert read_config(metadata, tensors, None)["num_attention_heads"] == 4
+    metadata["llama.attention.head_count"] = [4, 4, 4]  # one for each layer
+    assert read_config(metadata, tensors, None)["num_attention_heads"] == 4
+    metadata.update({"llama.attention.value_length": 6, "llama.attention.key_length": 6} | changed)
     with pytest.raises(ValueError, match=message):
-        read_config(found.metadata, found.tensors, None)
+        read_config(metadata, tensors, None)
 
 
 @pytest.mark.thorough
