@@ -232,15 +232,6 @@ class Edits:
         """Return the edits that apply to any text, omitting patches and hooks at a specific position."""
         return replace(self, patches=(), hooks=tuple(hook for hook in self.hooks if hook.position is None))
 
-    @property
-    def only_steers(self) -> bool:
-        """Whether these edits only add vectors to the residual stream."""
-        return replace(self, steering=()) == Edits()
-
-    def has_hook(self, layer: int, name: str) -> bool:
-        """Return whether a hook changes this activation."""
-        return any((hook.layer, hook.name) == (layer, name) for hook in self.hooks)
-
     def check_portable(self) -> None:
         """Raise ValueError if there are hooks, which cannot be saved or sent to another process."""
         if self.hooks:

@@ -114,7 +114,8 @@ class ForwardContext:
         return is_hooked or (self.trace is not None and self.trace.keeps(layer, "attn_weights"))
 
     def has_hook(self, layer: int, name: str) -> bool:
-        return self.edits is not None and self.edits.has_hook(layer, name)
+        hooks = () if self.edits is None else self.edits.hooks
+        return any((hook.layer, hook.name) == (layer, name) for hook in hooks)
 
     def hook(self, layer: int | None, name: str, value: Tensor) -> Tensor:
         """Apply the edits to an activation, record the result in the trace, and return it."""

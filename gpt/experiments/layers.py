@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -103,19 +103,16 @@ def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -
     norm: one of `norms_of`, in the given layer unless it is ln_f. shift is 0 in a model without biases. Both
     parallel branches read the stream before the layer.
     """
-    trace = trace_text(model, ids)
-    traced, block = trace.layers[layer], model.blocks[layer]
-    before_mlp = traced.resid_pre if model.config.parallel else traced.resid_mid
-    inputs: dict[NormName, Callable[[], Tensor]] = {
-        "ln_1": lambda: traced.resid_pre,
-        "ln_1_post": lambda: block.attn(block.ln_1(traced.resid_pre)),
-        "ln_2": lambda: before_mlp,
-        "ln_2_post": lambda: block.mlp(block.ln_2(before_mlp)),
-        "ln_f": lambda: trace.layers[-1].resid_post,
-    }
+    trace, block = trace_text(model, ids), model.blocks[layer]
+    traced, is_first = trace.layers[layer], norm.startswith("ln_1")
+    x = traced.resid_pre if is_first or model.config.parallel else traced.resid_mid
+    if norm == "ln_f":
+        x = trace.layers[-1].resid_post
+    elif norm.endswith("_post"):
+        x = block.attn(block.ln_1(x)) if is_first else block.mlp(block.ln_2(x))
     module = getattr(model if norm == "ln_f" else block, norm)
     scale = module.weight.detach()
-    return inputs[norm]()[0], scale, torch.zeros_like(scale) if module.bias is None else module.bias.detach()
+    return x[0], scale, torch.zeros_like(scale) if module.bias is None else module.bias.detach()
 
 
 class PostNormBlock(TransformerBlock):

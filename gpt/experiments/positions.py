@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.config import Position
+from gpt.experiments.minimal import SinePositions
 from gpt.rotary import rotary_angles
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
@@ -75,13 +76,11 @@ class SecondOrderText:
 
 
 def sinusoidal_positions(n: int, width: int) -> Tensor:
-    """Return the position vectors of the original Transformer (arXiv 1706.03762, section 3.5): (n, width).
+    """Return the position vectors of the original Transformer (arXiv 1706.03762, section 3.5), (n, width), width even.
 
     Element 2i of position p is sin(p / 10000^(2i / width)), and element 2i + 1 is the cosine of the same angle.
     """
-    frequency = 10000 ** (-torch.arange(0, width, 2) / width)  # (width / 2,)
-    angle = torch.arange(n)[:, None] * frequency  # (n, width / 2)
-    return torch.stack((angle.sin(), angle.cos()), dim=2).flatten(1)
+    return SinePositions(width)(torch.zeros(1, n, width))[0]
 
 
 def rotary_closeness(head_size: int, distances: Tensor) -> Tensor:

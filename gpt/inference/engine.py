@@ -168,7 +168,7 @@ class Engine:
 
     def _shares(self, request: ReadRequest) -> bool:
         """Return whether a request can share a pass with others. Long texts, and edits other than steering, may not."""
-        only_steers = request.edits is None or request.edits.only_steers
+        only_steers = request.edits is None or request.edits == Edits(steering=request.edits.steering)
         return self._can_batch and only_steers and not request.cache.is_long
 
     def _wait_or_lead(self, request: ReadRequest) -> None:
