@@ -21,25 +21,19 @@ import torch
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.experiments.shapes import (
-    SCALING,
-    ScalingCurve,
-    ScalingPoint,
-    count_parameters,
-    flops_per_token,
-    parameter_parts,
-)
+from gpt.experiments.shapes import SCALING, flops_per_token, parameter_parts
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, load_model
 from gpt.tokenizer import Vocabulary
 from gpt.training.data import StoryRows, read_stories, split_stories, train_tokenizer
-from gpt.training.evaluation import score_stories
+from gpt.training.evaluation import Score, score_stories
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Process, Trainer, join_processes
 
 SIZES = {"2 x 64": (2, 2, 64), "4 x 96": (4, 3, 96), "6 x 128": (6, 4, 128)}  # n_layer, n_head, n_embd
 STEPS, BATCH_SIZE = 1024, 8
 SAVE_STEPS = 100  # steps between saves
+Point = dict[str, float]  # tokens, flops, loss and bits_per_byte
 
 
 def measure_scaling(
@@ -51,7 +45,7 @@ def measure_scaling(
     *,
     sizes: dict[str, tuple[int, int, int]],
     saved: Path | None = None,
-) -> Iterator[ScalingCurve]:
+) -> Iterator[dict[str, Any]]:
     """Train a model of each size with one recipe, and score it after 1, 2, 4, 8 ... steps and at the end.
 
     saved: file for saving and resuming the run. Raises ValueError if the file belongs to a different recipe.
@@ -67,8 +61,7 @@ def measure_scaling(
             trainer.update(Batch.of_rows(next(batches)))
             if trainer.step & (trainer.step - 1) == 0 or trainer.step == sized.steps:
                 score = trainer.score(tokenizer, held_back)
-                flops = trainer.n_tokens * training_flops(trainer.model.config)
-                points.append(ScalingPoint(trainer.n_tokens, flops, score.loss, score.bits_per_byte))
+                points.append(make_point(trainer.model.config, trainer.n_tokens, score))
             if trainer.step % SAVE_STEPS == 0 or trainer.step == sized.steps:
                 save(saved, key, trainer, points)
         yield make_curve(name, trainer.model.config, points)
@@ -88,17 +81,17 @@ def llama_recipe(recipe: Recipe) -> Recipe:
     return replace(recipe, architecture="llama", bias=False, n_kv_head=1)
 
 
-def save(path: Path | None, name: str, trainer: Trainer, points: list[ScalingPoint]) -> None:
+def save(path: Path | None, name: str, trainer: Trainer, points: list[Point]) -> None:
     """Save the state of one model. Keeps the states of other models in the file."""
     if path is None:
         return
-    state = {"recipe": asdict(trainer.recipe), "points": [asdict(point) for point in points], **trainer.state()}
+    state = {"recipe": asdict(trainer.recipe), "points": points, **trainer.state()}
     part = path.with_name(path.name + ".part")
     torch.save({**read_saved(path), name: state}, part)
     os.replace(part, path)
 
 
-def resume(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]:
+def resume(path: Path | None, name: str, trainer: Trainer) -> list[Point]:
     """Load the state that `save` wrote for a model, if any, and return the points so far."""
     state = read_saved(path).get(name)
     if state is None:
@@ -108,7 +101,7 @@ def resume(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]
             "experiment.other_recipe", "{path} comes from a different recipe: delete it to start again", path=path
         )
     trainer.load(state)
-    return [ScalingPoint(**point) for point in state["points"]]
+    return list(state["points"])
 
 
 def read_saved(path: Path | None) -> dict[str, Any]:
@@ -116,19 +109,23 @@ def read_saved(path: Path | None) -> dict[str, Any]:
     return torch.load(path, weights_only=True) if path is not None and path.is_file() else {}
 
 
-def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -> ScalingCurve:
+def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -> dict[str, Any]:
     """Return a single-point curve for a model that was trained with a recipe."""
     config, n_tokens = loaded.model.config, recipe.steps * recipe.batch_size * recipe.block_size
     score = score_stories(loaded.model, loaded.tokenizer, held_back)
-    point = ScalingPoint(n_tokens, n_tokens * training_flops(config), score.loss, score.bits_per_byte)
-    return make_curve(loaded.name, config, [point])
+    return make_curve(loaded.name, config, [make_point(config, n_tokens, score)])
 
 
-def make_curve(name: str, config: GPTConfig, points: Sequence[ScalingPoint]) -> ScalingCurve:
+def make_point(config: GPTConfig, tokens: int, score: Score) -> Point:
+    flops = tokens * training_flops(config)
+    return {"tokens": tokens, "flops": flops, "loss": score.loss, "bits_per_byte": score.bits_per_byte}
+
+
+def make_curve(name: str, config: GPTConfig, points: list[Point]) -> dict[str, Any]:
     """Create a curve with the parameter counts of its model."""
     parts = parameter_parts(config)
-    outside = parts["token_embedding"] + parts["position_embedding"] + parts["head"]
-    return ScalingCurve(name, count_parameters(config), count_parameters(config) - outside, tuple(points))
+    total, outside = sum(parts.values()), parts["token_embedding"] + parts["position_embedding"] + parts["head"]
+    return {"name": name, "parameters": total, "block_parameters": total - outside, "points": points}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -154,21 +151,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tokenizer = bundled.tokenizer if bundled is not None else train_tokenizer(training, recipe.vocab_size)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         saved = options.out.with_suffix(".pt")
-        curves: list[ScalingCurve] = []
-        llama: list[ScalingCurve] = []
+        curves: list[dict[str, Any]] = []
+        llama: list[dict[str, Any]] = []
         with join_processes() as process:
             for found, shape in ((curves, recipe), (llama, llama_recipe(recipe))):
                 for curve in measure_scaling(training, held_back, tokenizer, shape, process, sizes=SIZES, saved=saved):
                     found.append(curve)
-                    end = curve.points[-1].bits_per_byte
-                    print(
-                        f"{shape.architecture} {curve.name}: {curve.parameters:,} parameters, {end:.4f} bits per byte"
-                    )
+                    name, n, end = curve["name"], curve["parameters"], curve["points"][-1]["bits_per_byte"]
+                    print(f"{shape.architecture} {name}: {n:,} parameters, {end:.4f} bits per byte")
         if bundled is not None:
             curves.append(measure_bundled(bundled, held_back, Recipe()))
-            print(f"{bundled.name}: {curves[-1].points[-1].bits_per_byte:.4f} bits per byte")
+            print(f"{bundled.name}: {curves[-1]['points'][-1]['bits_per_byte']:.4f} bits per byte")
         command = f"python -m tools.scaling {options.text.name} --steps {options.steps}"
-        results = {"command": command, "curves": list(map(asdict, curves)), "llama": list(map(asdict, llama))}
+        results = {"command": command, "curves": curves, "llama": llama}
         options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         saved.unlink(missing_ok=True)
     except ValueError as error:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
 import torch
 
 from gpt.config import GPTConfig
@@ -116,24 +117,20 @@ def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -
     return own.item(), gradient.any(dim=1).float().mean().item()
 
 
-@dataclass(frozen=True)
-class ScalingPoint:
-    """One point on a training curve: tokens seen, FLOPs, loss in nats per token, and bits per byte."""
-
-    tokens: int
-    flops: float
-    loss: float
-    bits_per_byte: float
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScalingCurve:
-    """Training curve of one model. block_parameters: number of parameters, excluding embeddings and head."""
+    """Training curve of one model: tokens seen, FLOPs, loss in nats per token, and bits per byte, each (points,).
+
+    block_parameters: number of parameters, excluding embeddings and head.
+    """
 
     name: str
     parameters: int
     block_parameters: int
-    points: tuple[ScalingPoint, ...]
+    tokens: np.ndarray
+    flops: np.ndarray
+    loss: np.ndarray
+    bits_per_byte: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,8 @@ class Scaling:
 
 def load_scaling() -> Scaling:
     def curve(points: list[dict[str, float]], **numbers: Any) -> ScalingCurve:
-        return ScalingCurve(points=tuple(ScalingPoint(**point) for point in points), **numbers)  # type: ignore[arg-type]
+        numbers |= {name: np.array([each[name] for each in points]) for name in points[0]}
+        return ScalingCurve(**numbers)
 
     found = json.loads(SCALING.read_text(encoding="utf-8"))
     curves, llama = (tuple(curve(**each) for each in found[key]) for key in ("curves", "llama"))

@@ -23,27 +23,26 @@ FIRST = 4  # points omitted at the beginning of a curve
 
 def last_shared(found: Scaling) -> int:
     """Return the index of the last point shared by all GPT-2-style models."""
-    return min(len(curve.points) for curve in found.curves[:-1]) - 1
+    return min(len(curve.loss) for curve in found.curves[:-1]) - 1
 
 
 def by_tokens(found: Scaling) -> Drawing:
     smallest, largest, at = found.curves[0], found.curves[-2], last_shared(found)
-    small, large = smallest.points[at], largest.points[at]
-    gpt2, llama = (f"{curve.points[-1].loss:.2f}" for curve in (largest, found.llama[-1]))
-    text = t("scaling.by.tokens", tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
+    gpt2, llama = (f"{curve.loss[-1]:.2f}" for curve in (largest, found.llama[-1]))
+    gain = f"{smallest.loss[at] - largest.loss[at]:.2f}"
+    text = t("scaling.by.tokens", tokens=short(largest.tokens[at]), gain=gain)
     return _along("tokens", found, f"{text} {t('scaling.by.llama', gpt2=gpt2, llama=llama)}")
 
 
 def by_flops(found: Scaling) -> Drawing:
     *models, bundled = found.curves
-    budget = min(curve.points[-1].flops for curve in models)
+    budget = min(curve.flops[-1] for curve in models)
 
     def loss_within(curve: ScalingCurve) -> float:
         """Return the loss after as many FLOPs, interpolated on a logarithmic FLOP axis."""
-        x = np.log([point.flops for point in curve.points])
-        return float(np.interp(np.log(budget), x, [point.loss for point in curve.points]))
+        return float(np.interp(np.log(budget), np.log(curve.flops), curve.loss))
 
-    times = f"{bundled.points[-1].flops / budget:.0f}"
+    times = f"{bundled.flops[-1] / budget:.0f}"
     best = named(min(models, key=loss_within))
     return _along("flops", found, t("scaling.by.flops", flops=short(budget), best=best, times=times))
 
@@ -54,11 +53,11 @@ def by_parameters(found: Scaling) -> Drawing:
 
     def line(name: str, curves: Sequence[ScalingCurve], at: int) -> ScalingLine:
         sizes = np.array([curve.block_parameters for curve in curves])
-        return ScalingLine(name, sizes, np.array([curve.points[at].loss for curve in curves]))
+        return ScalingLine(name, sizes, np.array([curve.loss[at] for curve in curves]))
 
     last = last_shared(found)
     moments = np.unique(np.linspace(FIRST, last, MOMENTS, dtype=int))
-    lines = [line(t("scaling.after", n=short(models[0].points[at].tokens)), models, at) for at in moments]
+    lines = [line(t("scaling.after", n=short(models[0].tokens[at])), models, at) for at in moments]
     llama = line(t("scaling.llama", name=lines[-1].name), found.llama, last)
     figure = _figure("parameters", lines, [llama], bundled, bundled.block_parameters)
     return figure, t("scaling.by.parameters")
@@ -68,17 +67,15 @@ def _along(axis: Literal["tokens", "flops"], found: Scaling, text: str) -> Drawi
     *models, bundled = found.curves
 
     def line(name: str, curve: ScalingCurve) -> ScalingLine:
-        points = curve.points[FIRST:]
-        x = np.array([getattr(point, axis) for point in points])
-        return ScalingLine(name, x, np.array([point.loss for point in points]))
+        return ScalingLine(name, getattr(curve, axis)[FIRST:], curve.loss[FIRST:])
 
     lines = [line(named(curve), curve) for curve in models]
     others = [line(t("scaling.llama", name=named(curve)), curve) for curve in found.llama]
-    return _figure(axis, lines, others, bundled, getattr(bundled.points[-1], axis)), text
+    return _figure(axis, lines, others, bundled, getattr(bundled, axis)[-1]), text
 
 
 def _figure(axis: str, lines: list[ScalingLine], others: list[ScalingLine], bundled: ScalingCurve, x: float) -> Figure:
-    star = ScalingLine(t("scaling.bundled"), np.array([x]), np.array([bundled.points[-1].loss]))
+    star = ScalingLine(t("scaling.bundled"), np.array([x]), bundled.loss[-1:])
     return scaling_curves(lines, others, star, x_title=t(f"scaling.{axis}"), moments=axis == "parameters")
 
 
@@ -91,7 +88,7 @@ def legend(found: Scaling) -> str:
 
 def limitations(found: Scaling) -> str:
     *models, bundled = found.curves
-    end, read = bundled.points[-1], [curve.points[-1].tokens for curve in models]
+    read = [curve.tokens[-1] for curve in models]
     fewest, most = short(min(read)), short(max(read))
     return t(
         "scaling.honest",
@@ -99,9 +96,9 @@ def limitations(found: Scaling) -> str:
         tokens=most if fewest == most else f"{fewest}–{most}",
         name=t("scaling.bundled"),
         parameters=short(bundled.block_parameters),
-        more=f"{end.tokens / max(read):.0f}",
-        loss=f"{end.loss:.2f}",
-        bits=f"{end.bits_per_byte:.3f}",
+        more=f"{bundled.tokens[-1] / max(read):.0f}",
+        loss=f"{bundled.loss[-1]:.2f}",
+        bits=f"{bundled.bits_per_byte[-1]:.3f}",
         command=found.command,
     )
 
