@@ -22,7 +22,7 @@ from gpt.model import meta_model
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
-from gpt.training.command_line import EVERY, default_preset, option_name, parse_options
+from gpt.training.command_line import EVERY, default_preset, parse_options
 from gpt.training.data import StoryDataset, TextDataset
 from gpt.training.evaluation import Score, sample, score_stories
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
@@ -88,7 +88,7 @@ def repeat_command(options: argparse.Namespace, world_size: int) -> str:
     for f in fields(Recipe):
         value = getattr(recipe, f.name)
         if value != getattr(preset, f.name):
-            option = option_name(f.name)
+            option = "--" + f.name.replace("_", "-")
             words += [option if value else option.replace("--", "--no-")] if f.type == "bool" else [option, str(value)]
     return shlex.join(words)
 

@@ -148,8 +148,10 @@ class Checker:
 
     @cache  # noqa: B019 - a checker lives as long as the program
     def answer_of(self, test: Test, step: Step | None = None, mistake: Mistake | None = None) -> Answer:
-        """Run a test on the solution, or on the solution with a step's known mistake."""
-        return run_lines(names_of(step, mistake), test.run, self.inputs(test))
+        """Run a test on the solution in this process, possibly with a step's known mistake."""
+        names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look up their module
+        exec(compile(with_mistake(step, mistake) if step and mistake else solution(), "my_gpt.py", "exec"), names)
+        return run_lines(names, test.run, self.inputs(test))
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
@@ -157,15 +159,6 @@ def with_mistake(step: Step, mistake: Mistake) -> str:
     program, code = solution(), step.solution("en")
     place = code if mistake.right in code else program
     return program.replace(place, place.replace(mistake.right, mistake.wrong))
-
-
-@cache
-def names_of(step: Step | None, mistake: Mistake | None) -> dict[str, Any]:
-    """Run the solution in this process, possibly with a known mistake, and return its namespace."""
-    program = with_mistake(step, mistake) if step and mistake else solution()
-    names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look up their module
-    exec(compile(program, "my_gpt.py", "exec"), names)
-    return names
 
 
 def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = False) -> bool:

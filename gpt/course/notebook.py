@@ -83,17 +83,14 @@ def cell(kind: str, text: str) -> dict[str, Any]:
     return {"cell_type": kind, "metadata": {}, "source": text.splitlines(keepends=True), **outputs}
 
 
-def as_file(document: dict[str, Any]) -> str:
-    """Format a notebook the way Jupyter does."""
-    return json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-
-
 def write_notebooks(folder: Path) -> list[Path]:
+    """Write a notebook in each language, formatted the way Jupyter does, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for language in LANGUAGES:
         paths.append(folder / NAME.format(language=language))
-        paths[-1].write_text(as_file(notebook(language)), encoding="utf-8", newline="\n")
+        text = json.dumps(notebook(language), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+        paths[-1].write_text(text, encoding="utf-8", newline="\n")
     return paths
 
 

@@ -46,19 +46,15 @@ def stub(language: Language = "en") -> str:
     return assemble([step.stub(language) for step in STEPS.values()], language)
 
 
-def readme(language: Language) -> str:
-    steps = (f"### {step.key} {step.title.of(language)}\n\n{step.says.of(language)}\n" for step in STEPS.values())
-    guide = (Path(__file__).parent / f"guide.{language}.md").read_text(encoding="utf-8")
-    return "\n".join([guide, *steps])
-
-
 def start(folder: Path, language: Language = "en") -> None:
     """Write the learner's folder. Raises ValueError if it already contains a program."""
     if (folder / PROGRAM).exists():
         raise GPTError("course.exists", path=folder / PROGRAM)
+    guide = (Path(__file__).parent / f"guide.{language}.md").read_text(encoding="utf-8")
+    steps = (f"### {step.key} {step.title.of(language)}\n\n{step.says.of(language)}\n" for step in STEPS.values())
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PROGRAM).write_text(stub(language), encoding="utf-8")
-    (folder / README).write_text(readme(language), encoding="utf-8")
+    (folder / README).write_text("\n".join([guide, *steps]), encoding="utf-8")
     (folder / SETTINGS).write_text(json.dumps({"language": language}), encoding="utf-8")
 
 

@@ -108,12 +108,6 @@ def words(text: str) -> Words:
     return Words(*(part.strip() for part in text.split("||")))
 
 
-def mistake(found: tuple[str, str]) -> Mistake:
-    lines = found[0].split("\n")
-    right, wrong = ("\n".join(line[1:] for line in lines if line[0] == sign) for sign in "-+")
-    return Mistake(right, wrong, words(found[1]))
-
-
 def names_in(code: str) -> set[str]:
     return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
 
@@ -273,9 +267,13 @@ def read_steps(text: str) -> dict[str, Step]:
     for part in re.split(r"^# (?=\d)", text, flags=re.MULTILINE)[1:]:
         heading, says, rest = part.split("\n\n", 2)
         key, title = heading.split(" ", 1)
-        (code, _), *wrong = FENCE.findall(rest)
+        (code, _), *edits = FENCE.findall(rest)
+        mistakes = []
+        for lines, hint in edits:
+            right, wrong = ("\n".join(re.findall(rf"^[{sign}](.*)", lines, re.MULTILINE)) for sign in "-+")
+            mistakes.append(Mistake(right, wrong, words(hint)))
         tests = tuple(test for test in TESTS if test.step == key)
-        steps[key] = Step(key, words(title), words(says), code, tests, tuple(map(mistake, wrong)))
+        steps[key] = Step(key, words(title), words(says), code, tests, tuple(mistakes))
     return steps
 
 

@@ -164,9 +164,5 @@ def make_parser() -> argparse.ArgumentParser:
             options["choices"] = f.metadata["choices"]
         else:
             options |= {"type": type(f.default), "metavar": "X" if isinstance(f.default, float) else "N"}
-        recipe.add_argument(option_name(f.name), **options)
+        recipe.add_argument("--" + f.name.replace("_", "-"), **options)
     return parser
-
-
-def option_name(field: str) -> str:
-    return "--" + field.replace("_", "-")

@@ -84,9 +84,12 @@ class TaskDataset:
             is_answer[row, len(example.prompt) : len(text)] = True
         return Batch(ids[:, :-1], torch.where(is_answer, ids, -100)[:, 1:])
 
+    @torch.inference_mode()
     def accuracy(self, model: GPT) -> float:
-        """Return the fraction of test examples for which the whole answer is correct."""
-        return exact_match(model, self.validation)
+        """Return the fraction of test examples that greedy decoding answers correctly: every target is most likely."""
+        best = model(self.validation.idx).argmax(dim=-1)  # (B, T)
+        right = (best == self.validation.targets) | (self.validation.targets == -100)
+        return right.all(dim=1).double().mean().item()
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
         shown = self.test_examples[:N_SAMPLES]
@@ -94,13 +97,6 @@ class TaskDataset:
 
 
 Dataset = TextDataset | TaskDataset  # what a live run trains on
-
-
-@torch.inference_mode()
-def exact_match(model: GPT, batch: Batch) -> float:
-    """Return the fraction of rows that greedy decoding answers correctly: every target is the most likely token."""
-    best = model(batch.idx).argmax(dim=-1)  # (B, T)
-    return ((best == batch.targets) | (batch.targets == -100)).all(dim=1).double().mean().item()
 
 
 def answer(loaded: LoadedModel, prompt: str, length: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import nbformat
@@ -9,7 +10,7 @@ import pytest
 from nbclient import NotebookClient
 
 from gpt.course.command_line import main
-from gpt.course.notebook import as_file, notebook
+from gpt.course.notebook import notebook
 from gpt.course.steps import STEPS, Language, Step
 
 pytestmark = pytest.mark.thorough
@@ -33,7 +34,7 @@ def test_a_notebook_runs_in_a_kernel_and_shows_gaps_hints_and_lines() -> None:
             return step.solution(language).replace("unbiased=False", "unbiased=True")
         return "def gelu(x):\n    return nothing" if step.key == "4" else step.stub(language)
 
-    document = nbformat.reads(as_file(notebook("en", part)), as_version=4)
+    document = nbformat.reads(json.dumps(notebook("en", part)), as_version=4)
     NotebookClient(document, allow_errors=True, resources={"metadata": {"path": FOLDER}}).execute()
     cells = [cell for cell in document.cells if cell.cell_type == "code"]
     found = {cell.source: cell.outputs[0].get("text") for cell in cells if cell.outputs}
