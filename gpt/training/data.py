@@ -14,8 +14,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from tokenizers import Regex, models, pre_tokenizers, trainers
-from tokenizers import Tokenizer as Trainable
+from tokenizers import ByteLevelBPETokenizer
 from torch import Tensor
 
 from gpt.errors import GPTError
@@ -23,7 +22,7 @@ from gpt.model import GPT
 from gpt.models.checkpoints.hugging_face_tokenizer import byte_letters
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
-from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, bpe_tokenizer, valid_text
+from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, bpe_tokenizer, valid_text
 from gpt.training.evaluation import sample
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch
@@ -117,18 +116,11 @@ def fingerprint(stories: list[str]) -> str:
 def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
     """Train byte-level BPE with GPT-2's word pattern: vocab_size - 1 tokens, followed by end-of-text.
 
-    vocab_size: at least 257. The vocabulary is smaller if no pairs remain to be merged. Source: Sennrich et al., arXiv
-    1508.07909.
+    vocab_size: at least 257. The vocabulary is smaller if no pairs remain to be merged. Ties are broken by id, so the
+    same text gives the same tokens. Source: Sennrich et al., arXiv 1508.07909.
     """
-    bpe = Trainable(models.BPE())
-    pattern = Regex(GPT2_PATTERN.replace("++", "+"))
-    bpe.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(pattern, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
-    )
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size - 1, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
-    )
-    bpe.train_from_iterator(stories, trainer)  # breaks ties by id, so the same text gives the same tokens
+    bpe = ByteLevelBPETokenizer()
+    bpe.train_from_iterator(stories, vocab_size - 1, min_frequency=0, show_progress=False)
     byte_of = byte_letters()
     ranks = {bytes(byte_of[char] for char in token): rank for token, rank in bpe.get_vocab().items()}
     return bpe_tokenizer(ranks)
