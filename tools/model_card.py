@@ -26,7 +26,7 @@ from gpt.training.command_line import EVERY, default_preset, parse_options
 from gpt.training.data import StoryDataset, TextDataset
 from gpt.training.evaluation import Score, sample, score_stories
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
-from gpt.training.run_folder import FolderRun, LogRow, RunFolder, chosen_recipe
+from gpt.training.run_folder import FolderRun, LogRow, chosen_recipe, read_log
 from gpt.training.snapshots import FIGURES, RecordedRun, SnapshotFigures
 from gpt.training.trainer import Process, join_processes
 
@@ -116,12 +116,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"tools.model_card: {error}", file=sys.stderr)
         return 1
-    print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits per byte on the held-back text")
+    print(f"{run.folder / 'best'}: {score.bits_per_byte:.4f} bits per byte on the held-back text")
     return 0
 
 
 def write_card(
-    folder: RunFolder, recipe: Recipe, command: str, data: Data, text: CardText, begun_with: str | None = None
+    folder: Path, recipe: Recipe, command: str, data: Data, text: CardText, begun_with: str | None = None
 ) -> Score:
     """Write README.md and curve.png next to a run's best weights, and return their score on the held-back text.
 
@@ -130,13 +130,11 @@ def write_card(
     The score is computed in float32 from the saved half-precision weights. Raises ValueError if the run has not been
     evaluated yet.
     """
-    if not folder.log():
-        raise GPTError(
-            "training.no_weights", "{folder} has no weights yet to write a model card about", folder=folder.path
-        )
-    loaded = load_model(folder.best)
+    if not read_log(folder):
+        raise GPTError("training.no_weights", "{folder} has no weights yet to write a model card about", folder=folder)
+    loaded = load_model(folder / "best")
     score = score_stories(loaded.model, loaded.tokenizer, data.held_back)
-    draw_curve(folder.log(), folder.best / "curve.png")
+    draw_curve(read_log(folder), folder / "best" / "curve.png")
     prompt = data.prompts[0]
     parts = [
         front_matter(text, recipe),
@@ -148,7 +146,7 @@ def write_card(
         _samples(loaded, prompt),
         _limits(loaded),
     ]
-    (folder.best / "README.md").write_text("\n".join(parts), encoding="utf-8")
+    (folder / "best" / "README.md").write_text("\n".join(parts), encoding="utf-8")
     return score
 
 
@@ -216,7 +214,7 @@ def front_matter(text: CardText, recipe: Recipe) -> str:
     return "---\n" + "\n".join(lines) + "\n---\n"
 
 
-def _introduction(folder: RunFolder, loaded: LoadedModel, vocabulary: str, prompt: str, begun_with: str | None) -> str:
+def _introduction(folder: Path, loaded: LoadedModel, vocabulary: str, prompt: str, begun_with: str | None) -> str:
     config = loaded.model.config
     n_parameters = meta_model(config).n_parameters
     if isinstance(loaded.tokenizer, Characters):
@@ -227,7 +225,7 @@ def _introduction(folder: RunFolder, loaded: LoadedModel, vocabulary: str, promp
     if config.kv_heads != config.n_head:
         heads += f" that share {config.kv_heads} key and value heads"
     call = f"generate(model, {json.dumps(prompt, ensure_ascii=False)}, params, {SAMPLE_TOKENS})"
-    return f"""# {folder.path.resolve().name}
+    return f"""# {folder.resolve().name}
 
 A language model with the shape of {shape} and {n_parameters:,} parameters: {config.n_layer} blocks, {heads},
 width {config.n_embd}, a context of {config.block_size} tokens, {vocabulary}.
@@ -247,8 +245,8 @@ for step in {call}:
 """
 
 
-def _figures(folder: RunFolder, recipe: Recipe, score: Score, score_text: str, text: CardText) -> str:
-    rows = folder.log()
+def _figures(folder: Path, recipe: Recipe, score: Score, score_text: str, text: CardText) -> str:
+    rows = read_log(folder)
     best = min(rows, key=lambda row: row.val_loss)
     picture = "\n![Loss in nats per token over the tokens read, on the training and the held-back text](curve.png)\n"
     return f"""## Figures
@@ -264,7 +262,7 @@ On the held-back text, with the weights as saved (half precision, read back and 
 The best of {len(rows)} evaluations, after step {best.step:,} of {recipe.steps:,} and {best.tokens:,} tokens; the mean
 training loss before it was {best.train_loss:.4f} nats per token. Time: {rows[-1].seconds / 60:,.1f} minutes
 ({text.hardware}).
-{picture if (folder.best / "curve.png").is_file() else ""}"""
+{picture if (folder / "best" / "curve.png").is_file() else ""}"""
 
 
 def _measure(loaded: LoadedModel, score: Score, score_text: str) -> str:
@@ -348,17 +346,17 @@ def _limits(loaded: LoadedModel) -> str:
 
 
 def write_snapshot_card(
-    folder: RunFolder, recipe: Recipe, command: str, data: Data, text: CardText, process: Process
+    folder: Path, recipe: Recipe, command: str, data: Data, text: CardText, process: Process
 ) -> None:
     """Measure every snapshot of a run, and write figures.json and README.md next to the snapshots.
 
     All measurements are computed in float32 from the saved weights.
     """
-    run = RecordedRun(folder.snapshots)
+    run = RecordedRun(folder / "snapshots")
     figures = [_measured(run, step, recipe, data, process) for step in run.steps]
     rows = ",\n".join(json.dumps(asdict(each), ensure_ascii=False) for each in figures)
-    (folder.snapshots / FIGURES).write_text(f"[\n{rows}\n]\n", encoding="utf-8")
-    (folder.snapshots / "README.md").write_text(_card(folder, figures, recipe, command, data, text), encoding="utf-8")
+    (run.folder / FIGURES).write_text(f"[\n{rows}\n]\n", encoding="utf-8")
+    (run.folder / "README.md").write_text(_card(folder, figures, recipe, command, data, text), encoding="utf-8")
 
 
 def _measured(run: RecordedRun, step: int, recipe: Recipe, data: Data, process: Process) -> SnapshotFigures:
@@ -381,21 +379,21 @@ def _measured(run: RecordedRun, step: int, recipe: Recipe, data: Data, process: 
 
 
 def _card(
-    folder: RunFolder,
+    folder: Path,
     figures: list[SnapshotFigures],
     recipe: Recipe,
     command: str,
     data: Data,
     text: CardText,
 ) -> str:
-    run = RecordedRun(folder.snapshots)
+    run = RecordedRun(folder / "snapshots")
     rows = "\n".join(
         f"| {each.step:,} | {each.tokens:,} | {each.loss:.3f} | {each.bits_per_byte:.3f} | {each.copy_loss:.3f} "
         f"| {max(map(max, each.induction)):.2f} | {max(map(max, each.previous_token)):.2f} |"
         for each in figures
     )
     return f"""{front_matter(text, recipe)}
-# Snapshots of the training of {folder.path.resolve().name}
+# Snapshots of the training of {folder.resolve().name}
 
 The weights of a model with {run.n_parameters:,} parameters ({recipe.n_layer} blocks, {recipe.n_head} heads, width \
 {recipe.n_embd},

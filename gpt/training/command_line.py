@@ -37,7 +37,7 @@ from typing import Any
 from gpt.models.sources import load_model
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
-from gpt.training.run_folder import FolderRun, RunFolder
+from gpt.training.run_folder import FolderRun, load_state
 from gpt.training.trainer import join_processes
 
 EVERY = 250  # steps between evaluations
@@ -55,9 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         print(f"stopped; continue with --out {options.out} --resume", file=sys.stderr)
                     return 128 + (received[0] if received else signal.SIGTERM)
         if process.rank == 0:
-            best = load_model(run.folder.best)
+            folder = run.folder / "best"
+            best = load_model(folder)
             score = score_stories(best.model, best.tokenizer, run.data.held_back)
-            print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits per byte on the held-back text")
+            print(f"{folder}: {score.bits_per_byte:.4f} bits per byte on the held-back text")
         return 0
     except OSError as error:
         problem = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
@@ -89,7 +90,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.resume:
-        parser.set_defaults(**RunFolder(options.out).load()["options"])
+        parser.set_defaults(**load_state(options.out)["options"])
         options = parser.parse_args(arguments)
     options.preset = options.preset or default_preset(options)
     if options.preset in (None, "stories") and not options.text and not options.characters:

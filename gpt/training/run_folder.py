@@ -54,50 +54,25 @@ class LogRow(NamedTuple):
     seconds: float
 
 
-class RunFolder:
-    """Reads and writes the files of one run. Replaces each file atomically."""
+def load_state(folder: Path) -> dict[str, Any]:
+    """Load the latest saved state of a run. Raises ValueError if there is none or its file cannot be read."""
+    path = folder / "last.pt"
+    if not path.is_file():
+        raise GPTError("training.nothing_to_resume", path=folder, file=path.name)
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        return {name: state[name] for name in STATE}
+    except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError, LookupError, TypeError):
+        raise GPTError("training.damaged_checkpoint", path=path) from None
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
-        self.best, self.snapshots = self.path / "best", self.path / "snapshots"
 
-    def load(self) -> dict[str, Any]:
-        """Load the latest saved state. Raises ValueError if there is none or its file cannot be read."""
-        path = self.path / "last.pt"
-        if not path.is_file():
-            raise GPTError("training.nothing_to_resume", path=self.path, file=path.name)
-        try:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-            return {name: state[name] for name in STATE}
-        except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError, LookupError, TypeError):
-            raise GPTError("training.damaged_checkpoint", path=path) from None
-
-    def save(self, state: dict[str, Any]) -> None:
-        part = self.path / "last.pt.part"
-        with part.open("wb") as file:  # given a path, torch would hide a disk-full error
-            torch.save(state, file)
-        os.replace(part, self.path / "last.pt")
-
-    def log(self) -> list[LogRow]:
-        """Return the evaluations so far."""
-        if not (self.path / "log.csv").is_file():
-            return []
-        with (self.path / "log.csv").open(newline="", encoding="utf-8") as file:
-            _, *rows = csv.reader(file)
-        return [LogRow(int(step), int(tokens), *map(float, numbers)) for step, tokens, *numbers in rows]
-
-    def add_to_log(self, row: LogRow) -> None:
-        """Add an evaluation. Drops rows for later steps, which were written before the run was resumed."""
-        rows, part = [old for old in self.log() if old.step < row.step], self.path / "log.csv.part"
-        with part.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(LogRow._fields)
-            writer.writerows([round(number, 6) for number in each] for each in (*rows, row))
-        os.replace(part, self.path / "log.csv")
-
-    def add_samples(self, step: int, texts: list[str]) -> None:
-        with (self.path / "samples.txt").open("a", encoding="utf-8") as file:
-            file.write(f"===== step {step} =====\n\n" + "".join(text + "\n\n" for text in texts))
+def read_log(folder: Path) -> list[LogRow]:
+    """Return the evaluations of a run so far."""
+    if not (folder / "log.csv").is_file():
+        return []
+    with (folder / "log.csv").open(newline="", encoding="utf-8") as file:
+        _, *rows = csv.reader(file)
+    return [LogRow(int(step), int(tokens), *map(float, numbers)) for step, tokens, *numbers in rows]
 
 
 @lru_cache(maxsize=1)
@@ -124,18 +99,18 @@ class FolderRun:
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.options, self.recipe, self.folder = options, chosen_recipe(options), RunFolder(options.out)
-        self.saved = self.folder.load() if options.resume else None
+        self.options, self.recipe, self.folder = options, chosen_recipe(options), options.out
+        self.saved = load_state(self.folder) if options.resume else None
         if self.saved is not None:
             for name, old in self.saved["recipe"].items():
                 if old != (new := getattr(self.recipe, name)):
                     raise GPTError("training.other_recipe", name=name, old=old, new=new)
-        elif options.out.exists() and any(options.out.iterdir()):
-            raise GPTError("training.out_not_empty", path=options.out)
+        elif self.folder.exists() and any(self.folder.iterdir()):
+            raise GPTError("training.out_not_empty", path=self.folder)
         self.data = self._data()
         if self.saved is not None and self.saved["text"] != self.data.fingerprint:
             text = options.text or options.characters or "Shakespeare"
-            raise GPTError("training.other_text", text=text, folder=options.out)
+            raise GPTError("training.other_text", text=text, folder=self.folder)
 
     def _data(self) -> TextDataset | StoryDataset:
         options, recipe, begun = self.options, self.recipe, begin_with(self.options.init_from)
@@ -145,7 +120,7 @@ class FolderRun:
         if vocabulary is not None and vocabulary.eot_id is not None and not options.text:
             raise GPTError("training.begun_with_stories")
         if self.saved is not None:
-            vocabulary = find_vocabulary(options.out, len(self.saved["model"]["wte.weight"]))
+            vocabulary = find_vocabulary(self.folder, len(self.saved["model"]["wte.weight"]))
         if options.text:
             return StoryDataset(options.text, recipe, vocabulary)
         return TextDataset(
@@ -171,9 +146,9 @@ class FolderRun:
             trainer.load(self.saved)
         process.all_reduce(0.0)  # wait until every process has checked the folder
         if process.rank == 0 and self.saved is None:
-            self.folder.path.mkdir(parents=True, exist_ok=True)
-            write_vocabulary(self.data.vocabulary, self.folder.path)
-            self.folder.save(self.state(trainer))
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_vocabulary(self.data.vocabulary, self.folder)
+            self.save(self.state(trainer))
         steps = snapshot_steps(recipe.steps, self.options.snapshots) if process.rank == 0 else ()
         batches = self.data.batches(recipe.batch_size, trainer.step)
         is_silent = None if process.rank == 0 else True  # None: where there is no terminal
@@ -183,7 +158,7 @@ class FolderRun:
         ) as bar:
             while True:
                 if trainer.step in steps:
-                    save_snapshot(self.folder.snapshots, trainer.step, model, self.data.vocabulary)
+                    save_snapshot(self.folder / "snapshots", trainer.step, model, self.data.vocabulary)
                 if trainer.step == recipe.steps or process.all_reduce(stop())[0]:
                     break
                 trainer.update(next(batches))
@@ -194,7 +169,7 @@ class FolderRun:
                     line = self.evaluate(trainer)
                     bar.write(line) if process.rank == 0 else None
         if trainer.step < recipe.steps and process.rank == 0:
-            self.folder.save(self.state(trainer))
+            self.save(self.state(trainer))
         return trainer.step == recipe.steps
 
     def evaluate(self, trainer: Trainer) -> str:
@@ -213,17 +188,33 @@ class FolderRun:
         trainer.best, trainer.losses = min(score.loss, trainer.best), []
         state, model, tokenizer = self.state(trainer), trainer.model, self.data.vocabulary
         if trainer.process.rank == 0:
-            self.folder.add_to_log(row)
+            self.add_to_log(row)
             if is_best:
-                save_model(self.folder.best, model, tokenizer, dtype=torch.float16, overwrite=True)
-            self.folder.save(state)
+                save_model(self.folder / "best", model, tokenizer, dtype=torch.float16, overwrite=True)
+            self.save(state)
             loaded = LoadedModel("in training", model, tokenizer, trainer.process.device, "fp32")
             texts = [sample(loaded, prompt, seed=0, max_new_tokens=SAMPLE_TOKENS) for prompt in self.data.prompts]
-            self.folder.add_samples(row.step, texts)
+            with (self.folder / "samples.txt").open("a", encoding="utf-8") as file:
+                file.write(f"===== step {row.step} =====\n\n" + "".join(text + "\n\n" for text in texts))
         return (
             f"step {row.step}: loss {row.train_loss:.4f}, held back {row.val_loss:.4f} nats per token, "
             f"{row.bits_per_byte:.4f} bits per byte{' (best)' if is_best else ''}"
         )
+
+    def add_to_log(self, row: LogRow) -> None:
+        """Add an evaluation. Drops rows for later steps, which were written before the run was resumed."""
+        rows, part = [old for old in read_log(self.folder) if old.step < row.step], self.folder / "log.csv.part"
+        with part.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(LogRow._fields)
+            writer.writerows([round(number, 6) for number in each] for each in (*rows, row))
+        os.replace(part, self.folder / "log.csv")
+
+    def save(self, state: dict[str, Any]) -> None:
+        part = self.folder / "last.pt.part"
+        with part.open("wb") as file:  # given a path, torch would hide a disk-full error
+            torch.save(state, file)
+        os.replace(part, self.folder / "last.pt")
 
     def state(self, trainer: Trainer) -> dict[str, Any]:
         options = {name: str(x.resolve()) if isinstance(x, Path) else x for name, x in vars(self.options).items()}

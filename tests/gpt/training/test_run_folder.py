@@ -22,7 +22,7 @@ from gpt.training.command_line import main
 from gpt.training.data import with_repeats
 from gpt.training.evaluation import Score
 from gpt.training.recipe import Recipe
-from gpt.training.run_folder import RunFolder
+from gpt.training.run_folder import FolderRun, read_log
 from gpt.training.trainer import Trainer
 from tests.gpt.training.tiny_run import TINY, assert_one_sentence, assert_same_weights, contents, weights
 from tools.model_card import main as write_card
@@ -38,9 +38,8 @@ def kill() -> None:
 
 @pytest.mark.thorough
 def test_a_run_leaves_log_curve_samples_best_weights_and_a_card(run_with_card: Path) -> None:
-    folder = RunFolder(run_with_card)
-    assert [row.step for row in folder.log()] == [5, 10, 12]
-    assert [row.tokens for row in folder.log()] == [5 * 64, 10 * 64, 12 * 64]
+    assert [row.step for row in read_log(run_with_card)] == [5, 10, 12]
+    assert [row.tokens for row in read_log(run_with_card)] == [5 * 64, 10 * 64, 12 * 64]
     assert (run_with_card / "best" / "curve.png").read_bytes().startswith(b"\x89PNG")
     samples = (run_with_card / "samples.txt").read_text(encoding="utf-8")
     assert [line for line in samples.splitlines() if line.startswith("=====")] == [
@@ -64,7 +63,7 @@ def test_a_stopped_run_resumes_at_its_step_and_ends_in_the_same_weights(
     assert torch.load(tmp_path / "stopped" / "last.pt", weights_only=True)["step"] == 7
     assert main(["--out", str(tmp_path / "stopped"), "--resume"]) == 0
     assert_same_weights(whole_run, tmp_path / "stopped")
-    for one, other in zip(RunFolder(whole_run).log(), RunFolder(tmp_path / "stopped").log(), strict=True):
+    for one, other in zip(read_log(whole_run), read_log(tmp_path / "stopped"), strict=True):
         assert (one.step, one.train_loss, one.val_loss) == (other.step, other.train_loss, other.val_loss)
 
 
@@ -79,16 +78,16 @@ def test_a_killed_run_resumes_from_its_last_save_and_ends_in_the_same_weights(
     at_step(3, kill)
     with pytest.raises(Killed):
         train(tmp_path / "killed")
-    save = RunFolder.save
+    save = FolderRun.save
     with monkeypatch.context() as patched:  # the next kill comes between the row of the log and its save
-        patched.setattr(RunFolder, "save", lambda self, state: kill() if state["step"] == 10 else save(self, state))
+        patched.setattr(FolderRun, "save", lambda self, state: kill() if state["step"] == 10 else save(self, state))
         with pytest.raises(Killed):
             train(tmp_path / "killed", "--resume")
-    assert [row.step for row in RunFolder(tmp_path / "killed").log()] == [5, 10]
+    assert [row.step for row in read_log(tmp_path / "killed")] == [5, 10]
     assert torch.load(tmp_path / "killed" / "last.pt", weights_only=True)["step"] == 5
     assert train(tmp_path / "killed", "--resume") == 0
     assert_same_weights(whole_run, tmp_path / "killed")
-    assert [row.step for row in RunFolder(tmp_path / "killed").log()] == [5, 10, 12]
+    assert [row.step for row in read_log(tmp_path / "killed")] == [5, 10, 12]
 
 
 @pytest.mark.thorough
@@ -143,7 +142,7 @@ def test_two_processes_end_in_the_weights_of_one(tmp_path: Path, stories_file: P
     one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
     for name, value in one.items():
         assert (value - two[name]).abs().max() <= 1e-5, name
-    logs = [[row.val_loss for row in RunFolder(tmp_path / name).log()] for name in ("one", "two")]
+    logs = [[row.val_loss for row in read_log(tmp_path / name)] for name in ("one", "two")]
     assert logs[0] == pytest.approx(logs[1], abs=1e-5)
 
 
