@@ -204,25 +204,24 @@ def activation_curves(
     slope, no_slope = t("activations.slope"), t("activations.flat")
     data: list[style.Trace] = []
 
-    def point(where: float, place: str, panel: Mapping[str, np.ndarray], name: str, **look: Any) -> style.Trace:
-        y = float(np.interp(where, x, panel[name]))
+    def point(where: float, place: str, name: str, **look: Any) -> style.Trace:
+        y = float(np.interp(where, x, panels[place][name]))
         return {"x": [where], "y": [y], "mode": "markers", "yaxis": place, "showlegend": False} | look
 
     for name, pair, dash in zip(curves, style.CURVES, style.DASHES, strict=False):
         dot = {"color": pair.light, "size": 8, "line": {"color": style.LIGHT["card"], "width": 2}}
-        points = [point(at, place, panel, name, marker=dot) for place, panel in panels.items()]
-        here, there = (f"{each['y'][0]:+.4f}".replace("-", "−") for each in points)
+        points = {place: point(at, place, name, marker=dot) for place in panels}
+        here, there = (f"{each['y'][0]:+.4f}".replace("-", "−") for each in points.values())
         readout = f"{style.escape(name)} <b>{here}</b> · {style.escape(slope)} <b>{there}</b>"
-        for (place, panel), dotted in zip(panels.items(), points, strict=True):
-            curve = _curve(style.floats(x), panel[name], readout, pair.light, dash)
+        for place, dotted in points.items():
+            curve = _curve(style.floats(x), panels[place][name], readout, pair.light, dash)
             curve["line"]["simplify"] = False
             data += [curve | {"yaxis": place, "showlegend": place == "y"}, dotted]
     text = f"{style.escape(no_slope)} · x = {flat:.4f}".replace("-", "−")
     diamond = {"symbol": "diamond-open", "size": 10, "color": style.LIGHT["text"], "line": {"width": 1.5}}
     label = {"mode": "markers+text", "text": [text], "textposition": "bottom center", "textfont": {"size": 11}}
-    for place, panel in panels.items():
-        mark = point(flat, place, panel, next(iter(curves)), marker=diamond, cliponaxis=False)
-        data.append(mark | (label if place == "y" else {}))
+    for place, look in (("y", label), ("y2", {})):
+        data.append(point(flat, place, next(iter(curves)), marker=diamond, cliponaxis=False) | look)
     return style.figure(
         [trace | {"type": "scatter", "hoverinfo": "none", "hovertemplate": None} for trace in data],
         style.axis("x", zero=True, range=[float(x[0]), float(x[-1])], anchor="y2"),

@@ -46,14 +46,10 @@ def loss(s: Any) -> Drawing:
     tokenizer, read = s[Open].loaded.tokenizer, s[scored]
     bits = np.array([loss.surprisal for loss in read.losses])
     most = int(bits.argmax())
-    return bar_per_token(tokenizer, read.ids[1:], bits, words("surprise")), words(
-        "loss",
-        nats=f"{read.score.loss:.2f}",
-        perplexity=f"{read.score.perplexity:.1f}",
-        token=quoted(tokenizer, read.ids[most + 1]),
-        bits=f"{bits[most]:.1f}",
-        share=percent(2 ** -float(bits[most])),
-    )
+    mean = {"nats": f"{read.score.loss:.2f}", "perplexity": f"{read.score.perplexity:.1f}"}
+    worst = {"bits": f"{bits[most]:.1f}", "share": percent(2 ** -float(bits[most]))}
+    text = words("loss", token=quoted(tokenizer, read.ids[most + 1]), **mean, **worst)
+    return bar_per_token(tokenizer, read.ids[1:], bits, words("surprise")), text
 
 
 def continued(loaded: LoadedModel, ids: list[int], params: SamplingParams, length: int) -> Generation:
