@@ -66,10 +66,7 @@ class Vocabulary(ABC):
         return self.name_pattern.split(text)
 
     def encode_special(self, text: str, *, is_start: bool = True) -> list[int]:
-        """Like `encode`, but names of control tokens in the text become control tokens.
-
-        is_start: whether the text starts a document. Only then can a space be added before it.
-        """
+        """Like `encode`, but names of control tokens become these. Only a start can have a space added before it."""
         ids: list[int] = []
         for i, part in enumerate(self.split_names(text)):
             if i % 2:
@@ -265,10 +262,7 @@ def plain_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str:
 
 
 def prompt_text(tokenizer: Vocabulary, ids: Sequence[int], held: str = "", *, follows: bool = False) -> str | None:
-    """Return the typed text that becomes these ids and the white space held back, or None if there is no such text.
-
-    follows: whether it follows another text.
-    """
+    """Return the text, at the start or after another one, that becomes these ids and the held white space, or None."""
     ids = list(ids)
     if not follows and ids == start_ids(tokenizer):
         return held

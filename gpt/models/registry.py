@@ -35,7 +35,6 @@ from gpt.inputs import AnyModel, named, with_tokenizer
 from gpt.models.checkpoints.checkpoint import main_file
 from gpt.models.checkpoints.files import ADAPTER_CONFIG
 from gpt.models.checkpoints.layouts import Hints
-from gpt.models.checkpoints.untrusted import not_readable
 from gpt.models.loading import DTYPES, LoadedModel, Precision, best_device, build, gpu_copy, memory_of, with_adapted
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source, load_model
@@ -311,7 +310,7 @@ def folder_of(files: Sequence[str | Path]) -> TemporaryDirectory[str]:
             try:
                 shutil.copyfile(file, Path(folder.name) / file.name)
             except OSError as error:
-                raise not_readable(file, error) from None
+                raise GPTError("file.unreadable", file=file.name, reason=error.strerror or error) from None
     return folder
 
 

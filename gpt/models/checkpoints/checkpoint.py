@@ -21,7 +21,7 @@ from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.other_formats import LLAMA2C, NANOCHAT, OPENAI, Adapted, base_of, is_adapter, merged
 from gpt.models.checkpoints.quantized import dequantized
 from gpt.models.checkpoints.translate import Weights, concatenated_shape, detect_layout, whole
-from gpt.models.checkpoints.untrusted import existing, not_readable
+from gpt.models.checkpoints.untrusted import existing
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.tokenizer import Vocabulary
 
@@ -206,7 +206,7 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
         layout, config, weights = detect_layout(contents, hints)
         vocabulary = contents.vocabulary(config.vocab_size)
     except OSError as error:
-        raise not_readable(path, error) from None
+        raise GPTError("file.unreadable", file=path.name, reason=error.strerror or error) from None
     return Checkpoint(
         layout.title, config, weights, vocabulary, layout.norm_offset, contents.folder, contents.stored_as
     )

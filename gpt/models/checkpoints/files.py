@@ -39,7 +39,6 @@ NO_WEIGHTS = re.compile(
     r"|(train|val|valid|test)\.bin$)(?![a-z])"
 )
 MAX_MODULE_DEPTH = 20
-StateDict = dict[str, Tensor]
 # Files of other programs that are not read: {file names: (format, command that converts it)}. The first fit applies.
 FLAX = "transformers 4: from_pretrained(folder, from_flax=True).save_pretrained(new)"
 KERAS = "keras_hub: model.export_to_transformers(new)"
@@ -217,7 +216,7 @@ class WeightsUnknown(GPTError):
         return str(self.values["names"]).split(", ")
 
 
-def open_weights(path: Path, wanted: str | None = None) -> tuple[StateDict, dict[str, object]]:
+def open_weights(path: Path, wanted: str | None = None) -> tuple[dict[str, Tensor], dict[str, object]]:
     """Return the weights in a .safetensors or torch.save file, and the other entries of a torch.save file.
 
     wanted: Name of the model. Raises WeightsUnknown if the file contains several, and ValueError for any other file.
@@ -244,7 +243,7 @@ def open_weights(path: Path, wanted: str | None = None) -> tuple[StateDict, dict
     return found[name], {**attributes, **beside}
 
 
-def models_in(saved: object) -> dict[str, StateDict]:
+def models_in(saved: object) -> dict[str, dict[str, Tensor]]:
     """Return {entry: its weights} for each model in a file, or {"": weights} for one without entries."""
     own = tensors_in(saved)
     inside = {str(name): tensors_in(value) for name, value in as_dict(saved).items() if "optim" not in str(name)}
@@ -254,7 +253,7 @@ def models_in(saved: object) -> dict[str, StateDict]:
     return {name: tensors for name, tensors in inside.items() if 2 * len(tensors) > largest}
 
 
-def tensors_in(value: object, prefix: str = "") -> StateDict:
+def tensors_in(value: object, prefix: str = "") -> dict[str, Tensor]:
     """Return the tensors of a dictionary, or those of a module that was saved whole."""
     tensors, modules = as_dict(value), {}
     if isinstance(value, Record) and "_modules" in value:

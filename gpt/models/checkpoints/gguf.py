@@ -1,7 +1,4 @@
-"""Read GGUF, the file format of llama.cpp, as the family of transformers that its architecture stands for.
-
-Weights are dequantised when they are needed.
-"""
+"""Read GGUF, llama.cpp's file format, as a family of transformers. Weights are dequantised when they are needed."""
 
 from __future__ import annotations
 
@@ -123,27 +120,19 @@ def part_names(name: str) -> list[str]:
 
 def read(parts: list[Path], hints: Hints) -> Contents:
     metadata, tensors, kinds = read_gguf(parts)
-    factors = next((tensors.pop(name) for name in ROPE_FACTORS if name in tensors), None)
-    config = read_config(metadata, tensors, factors, tensors.pop(LONG_FACTORS, factors))
-    family = gguf_family(FAMILIES[config["model_type"]], tensors, metadata["general.architecture"])
+    config = read_config(metadata, tensors)
+    weights = {name: tensor for name, tensor in tensors.items() if name not in (*ROPE_FACTORS, LONG_FACTORS)}
+    family = gguf_family(FAMILIES[config["model_type"]], weights, metadata["general.architecture"])
 
     def vocabulary(n: int) -> Vocabulary:
         return vocabulary_or_ids(lambda: gguf_tokenizer(metadata, n, parts[0].name) or PlainIds(n), n)
 
     main = max(kinds, key=kinds.__getitem__, default="F32")
-    return Contents(tensors, vocabulary, config, family=family, folder=parts[0].parent, stored_as=main)
+    return Contents(weights, vocabulary, config, family=family, folder=parts[0].parent, stored_as=main)
 
 
-def read_config(
-    metadata: Mapping[str, Any],
-    tensors: Mapping[str, Tensor],
-    factors: Tensor | None,
-    long_factors: Tensor | None = None,
-) -> dict[str, Any]:
-    """Return the options in the metadata as a config.json of transformers. The weights determine sizes and biases.
-
-    factors, long_factors: divisors of the rotary frequencies, the latter in texts beyond the original context.
-    """
+def read_config(metadata: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Return the options in the metadata as a config.json of transformers. The weights determine sizes and biases."""
     name = str(metadata.get("general.architecture"))
     if name not in ARCHITECTURES:
         raise GPTError("gguf.architecture", name=name, known=", ".join(ARCHITECTURES))
@@ -156,7 +145,12 @@ def read_config(
     if model_type == "llama" and values.get(WINDOW):
         model_type = "mistral"  # llama.cpp has one architecture for both
     family = FAMILIES[model_type]
-    check_values(values, family)
+    for key, without_effect in REFUSED.items():
+        is_read = key == "use_parallel_residual" and "parallel" in {**family.stated, **family.options}
+        if values.get(key, without_effect[0]) not in without_effect and not is_read:
+            raise GPTError("gguf.option", option=key, value=values[key])
+    size = values.get("attention.value_length")
+    require(size == values.get("attention.key_length"), "gguf.option", option="attention.value_length", value=size)
     theirs = family.theirs
     config: dict[str, Any] = {"model_type": model_type}
     stated = {ours: values[key] for ours, key in KEYS if key in values}
@@ -169,22 +163,10 @@ def read_config(
     for ours, parts in BIASES.items():
         if ours in theirs:
             config[theirs[ours]] = any(f"blk.0.{part}.bias" in tensors for part in parts)
-    return config | read_rope(family, values, factors, long_factors) | read_window(family, values)
+    return config | read_rope(family, values, tensors) | read_window(family, values)
 
 
-def check_values(values: Mapping[str, Any], family: Layout) -> None:
-    """Raise ValueError for an option that changes the computation and is not read."""
-    for key, without_effect in REFUSED.items():
-        is_read = key == "use_parallel_residual" and "parallel" in {**family.stated, **family.options}
-        if values.get(key, without_effect[0]) not in without_effect and not is_read:
-            raise GPTError("gguf.option", option=key, value=values[key])
-    size = values.get("attention.value_length")
-    require(size == values.get("attention.key_length"), "gguf.option", option="attention.value_length", value=size)
-
-
-def read_rope(
-    family: Layout, values: Mapping[str, Any], factors: Tensor | None, long_factors: Tensor | None
-) -> dict[str, Any]:
+def read_rope(family: Layout, values: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     """Return the options for rotary positions, and the scale of the scores, which is not stored."""
     if family.options.get("position") != "rotary":
         return {}
@@ -194,8 +176,10 @@ def read_rope(
     attention = values.get(ATTENTION) or 1.0
     rope = {"rope_type": "default" if kind == "none" else kind, "factor": values.get(SCALING, 1.0)}
     rope["original_max_position_embeddings"] = values.get(ORIGINAL) or values.get("context_length")
-    if factors is not None and long_factors is not None:  # or Llama 3's scaling, already computed
-        rope |= {"rope_type": "longrope", "short_factor": factors.tolist(), "long_factor": long_factors.tolist()}
+    factors = next((tensors[name].tolist() for name in ROPE_FACTORS if name in tensors), None)
+    if factors is not None:  # divisors of the frequencies, maybe others in long texts, or from Llama 3's scaling
+        long_factors = tensors[LONG_FACTORS].tolist() if LONG_FACTORS in tensors else factors
+        rope |= {"rope_type": "longrope", "short_factor": factors, "long_factor": long_factors}
         rope |= {"factor": 1.0, "attention_factor": attention}
     else:
         require(kind != "longrope", "gguf.option", option=SCALED, value=kind)

@@ -272,11 +272,10 @@ OPENAI = Reader(find_index, read_openai, {"OpenAI GPT-2": "`*.index` next to `hp
 
 LLAMA2C_MAGIC = b"24ka"
 LLAMA2C_OPTIONS = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "max_seq_len")
-LLAMA2C_HEADER = (28, 256)  # bytes, by the version; version 0 has neither a magic number nor a version
 
 
 def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
-    """Return version, options, and whether the head is the embedding, or None if a file is not float32 of llama2.c."""
+    """Return where the weights start, options, and whether the head is the embedding; None for another format."""
     with file.open("rb") as opened:
         start = opened.read(37)
     is_new = start.startswith(LLAMA2C_MAGIC)
@@ -285,13 +284,13 @@ def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
     numbers = dict(zip(LLAMA2C_OPTIONS, struct.unpack_from("<7i", start, 8 if is_new else 0), strict=True))
     is_tied = start[36] != 0 if is_new else numbers["vocab_size"] > 0
     numbers["vocab_size"] = abs(numbers["vocab_size"])
-    # Version 0 has no sign of its own but options of a likely size.
+    # Version 0 has neither a magic number nor a version, but options of a likely size.
     if min(numbers.values()) <= 0 or max(numbers.values()) > 2**20 or numbers["dim"] % numbers["n_heads"]:
         return None
-    return int(is_new), numbers, is_tied
+    return 256 if is_new else 28, numbers, is_tied
 
 
-def llama2c_shapes(version: int, options: Mapping[str, int], is_tied: bool) -> dict[str, tuple[int, ...]]:
+def llama2c_shapes(is_new: bool, options: Mapping[str, int], is_tied: bool) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the stored tensors, in order, under Meta's names."""
     C, hidden, L, n_head, n_kv_head, V, T = options.values()
     size = C // n_head
@@ -305,10 +304,10 @@ def llama2c_shapes(version: int, options: Mapping[str, int], is_tied: bool) -> d
     norms = [blocks({name: (C,)}) for name in ("attention_norm", "ffn_norm")]
     first, last = {"tok_embeddings.weight": (V, C)}, {"norm.weight": (C,)}
     head = {} if is_tied else {"output.weight": (V, C)}
-    if version == 0:
-        angles = {"freqs_cos": (T, size // 2), "freqs_sin": (T, size // 2)}  # buffers, which follow from the options
-        return first | norms[0] | attention | norms[1] | ff | last | angles | head
-    return norms[0] | norms[1] | last | first | attention | ff | head
+    if is_new:
+        return norms[0] | norms[1] | last | first | attention | ff | head
+    angles = {"freqs_cos": (T, size // 2), "freqs_sin": (T, size // 2)}  # buffers, which follow from the options
+    return first | norms[0] | attention | norms[1] | ff | last | angles | head
 
 
 def find_llama2c(path: Path) -> list[Path]:
@@ -320,10 +319,10 @@ def find_llama2c(path: Path) -> list[Path]:
 
 def read_llama2c(files: list[Path], hints: Hints) -> Contents:
     header, folder = read_header(files[0]), files[0].parent
-    if header is None:
-        raise GPTError("file.damaged", file=files[0].name, reason="header")
-    tensors = split_file(files[0], llama2c_shapes(*header), LLAMA2C_HEADER[header[0]])
-    return Contents(tensors, partial(read_vocabulary, folder, {}), entries={"model_args": header[1]}, folder=folder)
+    assert header is not None  # the file was found by it
+    start, options, is_tied = header
+    tensors = split_file(files[0], llama2c_shapes(start > 28, options, is_tied), start)
+    return Contents(tensors, partial(read_vocabulary, folder, {}), entries={"model_args": options}, folder=folder)
 
 
 LLAMA2C = Reader(find_llama2c, read_llama2c, {"llama2.c": "`*.bin` with its header"})

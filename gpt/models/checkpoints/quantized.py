@@ -61,8 +61,8 @@ def deferred(read: Read, parts: Stored, config: Config, name: str) -> Deferred:
         with reading(name):
             return read(parts, config)
 
-    is_read = {each: each == "weight_shape" or ".quant_state" in each for each in parts}  # it states the shape
-    shapes = {each: part if is_read[each] else part.to("meta") for each, part in parts.items()}
+    stated = {each for each in parts if each == "weight_shape" or ".quant_state" in each}  # these state the shape
+    shapes = {each: part if each in stated else part.to("meta") for each, part in parts.items()}
     like = torch.empty(compute(shapes).shape, device="meta")
     return Deferred(lambda dtype, rows: compute(parts)[rows.start : rows.stop], like)
 

@@ -133,9 +133,7 @@ def suggested_sampling(folder: Path) -> SamplingParams | None:
         return None
 
 
-def added_beside(
-    settings: Mapping[str, Any], added: Mapping[str, Any], tokens: Mapping[str, str]
-) -> list[dict[str, Any]]:
+def added_beside(settings: dict[str, Any], added: dict[str, Any], tokens: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return added tokens from tokenizer_config.json or else added_tokens.json, in tokenizer.json's format."""
     listed = settings.get("added_tokens_decoder")
     if isinstance(listed, dict):
@@ -192,11 +190,6 @@ def byte_level_json(
 
 def lines_of(path: Path) -> list[str]:
     return [line.removesuffix("\r") for line in read_text(path).removesuffix("\n").split("\n")]
-
-
-def is_bert(tokens: list[str]) -> bool:
-    """Return whether these are WordPiece's tokens rather than a list of characters or words."""
-    return "[UNK]" in tokens or any(token.startswith("##") for token in tokens)
 
 
 def bert_json(tokens: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,10 +68,6 @@ def existing(path: Path) -> Path:
     return path
 
 
-def not_readable(path: Path, error: OSError) -> GPTError:
-    return GPTError("file.unreadable", file=path.name, reason=error.strerror or error)
-
-
 def read_text(path: Path) -> str:
     """Read a UTF-8 file. Removes the byte order mark that Windows editors write."""
     with reading(path):

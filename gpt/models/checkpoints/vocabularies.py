@@ -68,13 +68,14 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     found: Tokenizer | TokenTable
     files = {name for name in FILES if (folder / name).is_file()}
     file = next((name for name in LIBRARY_FILES if {name, PAIRS.get(name, name)} <= files), None)
+    lines = lines_of(folder / VOCAB_TXT) if file == VOCAB_TXT else []  # of WordPiece, or characters or words
     if BPE in files:
         found = load_vocabulary(folder / BPE)
     elif CHARACTERS in files:
         found = Characters(read_json(folder / CHARACTERS, list))
     elif WORDS in files:
         found = Words(read_json(folder / WORDS, list))
-    elif file is not None and (file != VOCAB_TXT or formats.is_bert(lines_of(folder / file))):
+    elif file is not None and (not lines or "[UNK]" in lines or any(line.startswith("##") for line in lines)):
         with reading(file, "vocabulary.invalid"):
             return formats.read_hugging_face_tokenizer(folder, file, n_vocab)
     elif NANOGPT in files:
@@ -82,8 +83,8 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
             tokens = tokens_of(read_pickle(folder / NANOGPT)["itos"])
             require(tokens, "vocabulary.invalid", file=NANOGPT, reason="itos")
             found = token_table(tokens or ())
-    elif file is not None:
-        found = token_table(lines_of(folder / file))
+    elif lines:
+        found = token_table(lines)
     elif VOCAB_JSON in files and (table := table_inside({"vocab": read_json(folder / VOCAB_JSON, object)}, n_vocab)):
         found = token_table(table)
     elif others := files & {VOCAB_JSON, MERGES_TXT}:  # which cannot be read on their own

@@ -364,9 +364,10 @@ def gguf_model(model: GPT, layout: str) -> tuple[dict[str, Any], dict[str, Tenso
         tensors = to_weights(model, gguf.gguf_family(family, stored, name), theirs)
         if tensors is None:
             continue
+        tensors |= {} if factors is None else {gguf.ROPE_FACTORS[0]: factors}
         metadata = {"general.architecture": name} | {f"{name}.{key}": value for key, value in options.items()}
         with suppress(ValueError):
-            stated = gguf.read_config(metadata, tensors, factors, factors)
+            stated = gguf.read_config(metadata, tensors)
             found = GPTConfig(**read_family_options(stated))
             found = found if factors is None else replace(found, rotary_scaling=scaling)  # by the factors
             if is_same(config, found):
@@ -375,7 +376,7 @@ def gguf_model(model: GPT, layout: str) -> tuple[dict[str, Any], dict[str, Tenso
         raise GPTError("gguf.no_architecture")
     if name in OWN_HEAD and config.tie_weights:
         tensors["output.weight"] = tensors["token_embd.weight"]
-    return metadata, tensors if factors is None else {**tensors, gguf.ROPE_FACTORS[0]: factors}
+    return metadata, tensors
 
 
 def gguf_options(family: Layout, config: GPTConfig) -> dict[str, Any]:

@@ -199,13 +199,13 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(
     ],
 )
 def test_an_option_that_is_not_implemented_is_named(file: Path, changed: dict[str, Any], message: str) -> None:
-    metadata, tensors, _ = read_gguf([file])
-    assert read_config(metadata, tensors, None)["num_attention_heads"] == 4
+    metadata, _, _ = read_gguf([file])
+    assert read_config(metadata, {})["num_attention_heads"] == 4
     metadata["llama.attention.head_count"] = [4, 4, 4]  # one for each layer
-    assert read_config(metadata, tensors, None)["num_attention_heads"] == 4
+    assert read_config(metadata, {})["num_attention_heads"] == 4
     metadata.update({"llama.attention.value_length": 6, "llama.attention.key_length": 6} | changed)
     with pytest.raises(ValueError, match=message):
-        read_config(metadata, tensors, None)
+        read_config(metadata, {})
 
 
 @pytest.mark.thorough
