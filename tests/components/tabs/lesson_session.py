@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from components.state.session import Session
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.figure import Open
@@ -31,6 +29,6 @@ def opened(page, key, *, loaded=None, **controls):
 
 
 def shown(page, *, compute=True):
-    """Return the data of the tab's views."""
-    beginning = f"lesson-|figure-{page.session.state(Open).lesson}-"
-    return {re.sub(f"^(?:{beginning})", "", name): data for name, data in page.update(compute=compute).items()}
+    """Return the data of the tab's views. Those of a figure have no name of their own."""
+    figure, views = f"figure-{page.session.state(Open).lesson}-", page.update(compute=compute)
+    return {name.removeprefix("lesson-").removeprefix(figure): data for name, data in views.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from itertools import groupby, product
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,42 +47,37 @@ def is_drawn(views):
     return any(views[view][field] for view, field in names.items())
 
 
-def ends(setting, s):
-    """Return the ends of a slider, or all choices."""
-    if setting.choices is not None:
-        return [value for _, value in setting.options(s)]
-    return [int(setting.low) if isinstance(setting.default, int) else setting.low, setting.limit(s)]
+def moves(key, s):
+    """Yield values of a figure's controls: all sliders at one end and at the other, with each choice."""
+    settings = [getattr(Open, name) for name in FIGURES[key].begins if name != "text"]
+    sliders = [each for each in settings if each.choices is None]
+    choices = [[{each.name: value} for _, value in each.options(s)] for each in settings if each not in sliders]
+    for ends in [(each.low for each in sliders), (each.limit(s) for each in sliders)]:
+        moved = {each.name: type(each.default)(end) for each, end in zip(sliders, ends, strict=True)}
+        for chosen in choices[0] if choices else ({},):
+            yield moved | chosen
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("key", sorted(FIGURES))
 def test_every_figure_can_be_drawn_at_both_ends_of_its_controls(page, key):
     opened(page, key)
-    s = page.session.snapshot()
-    moved = {name: ends(getattr(Open, name), s) for name in FIGURES[key].begins if name != "text"}
-    if key == "configuration":
-        moved["n_head"] = [1, 25]
-        pairs = zip(moved["n_embd"], moved["n_head"], strict=True)
-        for (n_embd, n_head), n_layer in product(pairs, moved["n_layer"]):
-            assert is_drawn(drawn(page, key, n_embd=n_embd, n_head=n_head, n_layer=n_layer))
-        return
-    for values in product(*moved.values()):
-        assert is_drawn(drawn(page, key, **dict(zip(moved, values, strict=True))))
+    for moved in moves(key, page.session.snapshot()):
+        assert is_drawn(drawn(page, key, **moved))
 
 
-OF_OTHER_MODELS = ("rotary", "rms_norm", "swiglu", "grouped_queries", "no_biases", "training", "verse", "untrained")
+OF_OTHER_MODELS = {"rotary", "rms_norm", "swiglu", "grouped_queries", "no_biases", "training", "verse", "untrained"}
 
 
-@pytest.mark.parametrize("key", sorted(FIGURES.keys() - {*OF_OTHER_MODELS, "configuration"}))
+@pytest.mark.parametrize("key", sorted(FIGURES.keys() - OF_OTHER_MODELS - {"configuration"}))
 def test_every_figure_can_be_drawn_of_the_smallest_models(key):
     config, letters = GPTConfig(3, 4, n_layer=1, n_head=1, n_embd=4), Characters(["a", "b", "\n"])
     tiny = LoadedModel("tiny", GPT(config).eval(), letters, torch.device("cpu"), "fp32")
     page = new_page()
     opened(page, key, loaded=tiny)
     assert len(letters.encode(page.session.state(Open).text)) <= config.block_size
-    moved = {name: ends(getattr(Open, name), page.session.snapshot()) for name in FIGURES[key].begins if name != "text"}
-    for values in ({}, *(dict(zip(moved, values, strict=True)) for values in zip(*moved.values(), strict=False))):
-        for name, value in values.items():
+    for moved in ({}, *moves(key, page.session.snapshot())):
+        for name, value in moved.items():
             set_control(getattr(Open, name), page.session, value)
         views = shown(page)
         assert views["notice"]["text"] == ""
