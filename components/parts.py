@@ -62,18 +62,14 @@ class Part:
     draw: Draw | None = None
 
     def described(self) -> dict[str, Any]:
-        node: dict[str, Any] = {"kind": self.kind, **self.fixed}
-        if self.name:
-            node["name"] = self.name
-        if self.words:
-            node["words"] = {name: key for name, (key, _) in self.words.items()}
-        if self.live:
-            node["live"] = True
-        if self.actions:
-            node["actions"] = {event: [each.queue, each.latest] for event, each in self.actions.items()}
-        if self.children:
-            node["children"] = [child.described() for child in self.children]
-        return node
+        given = {
+            "name": self.name,
+            "words": {name: key for name, (key, _) in self.words.items()},
+            "live": bool(self.live),
+            "actions": {event: [each.queue, each.latest] for event, each in self.actions.items()},
+            "children": [child.described() for child in self.children],
+        }
+        return {"kind": self.kind, **self.fixed, **{name: value for name, value in given.items() if value}}
 
     def everything(self) -> Iterator[Part]:
         """Yield this part and all parts below it, including hidden ones."""

@@ -153,7 +153,8 @@ def token_lines(
             text = "" if ends_text(tokenizer, token_id) and not is_exact() else token_text(tokenizer, token_id)
             data = b"" if not text else data
         if "\ufffd" in text:  # earlier bytes are invalid, but this token may still consist of whole characters
-            text = data.decode("utf-8", "ignore") if _whole(data) else ""
+            whole = data.decode("utf-8", "ignore")
+            text = whole if whole.encode() == data else ""
         kind: Kind = "p" if position < n_prompt else "h" if position in by_hand else "g"
         probability, rank, entropy = (*numbers, None, None, None)[:3]
         unfinished = unfinished_character(data) if text else data
@@ -179,14 +180,6 @@ def unfinished_character(data: bytes) -> bytes:
     decoder = incremental_decoder()
     decoder.decode(data)
     return decoder.getstate()[0]
-
-
-def _whole(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def attention_shade(text: Text, selection: Selection) -> str:

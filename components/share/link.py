@@ -90,7 +90,6 @@ def _setting(name: str, text: str) -> float | int:
 
 
 def _ids(text: str) -> tuple[int, ...]:
-    """Parse token ids separated by "-"."""
     return tuple(_whole(part, _MAX_ID) for part in text.split("-"))
 
 

@@ -26,8 +26,6 @@ COPIED = {each.name for each in fields(Snapshot)} - {
 
 @dataclass(frozen=True)
 class ArchivedDocument:
-    """A replaced document."""
-
     prompt: str
     text: str  # in the box
     model: str
@@ -181,7 +179,6 @@ class Session(Shown):
 
     @property
     def version(self) -> Version | None:
-        """Version of the document's text, see `Text`."""
         return None if self.document is None else (self.document.key, self.document.path[-1])
 
     @property

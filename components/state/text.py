@@ -98,8 +98,6 @@ class Text:
 
 @dataclass(frozen=True)
 class HiddenWords:
-    """The words that a person has hidden from the model."""
-
     ids: tuple[int, ...] = ()  # the text up to the last hidden word
     positions: frozenset[int] = frozenset()
 

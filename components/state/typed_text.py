@@ -14,8 +14,6 @@ from gpt.tokenizer import TextDecoder, Vocabulary, is_chat, prompt_ids, start_id
 
 @dataclass(frozen=True)
 class TypedText:
-    """A text from the box."""
-
     text: str
     version: Version | None  # of the document to which it was compared; None if there was none
     is_current: bool  # whether it became that document's text

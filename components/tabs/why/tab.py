@@ -35,24 +35,17 @@ from gpt.analysis.saliency import input_x_gradient
 from gpt.analysis.tracing import trace_text
 from gpt.tokenizer import start_ids
 
-_RIBBONS = """<figure class="gb-ribbons" hidden>
+# The flow; it is hidden without columns. It is a single Tab stop; arrow keys move within it, and Enter and Space click.
+# `.select` has the payload {"key": key} to switch a part, or {"all": true} to switch everything on.
+ribbons = partial(
+    widget,
+    "ribbons",
+    template="""<figure class="gb-ribbons" hidden>
 <figcaption><p aria-live="polite"></p><button type="button" class="gb-button" hidden></button></figcaption>
 <svg role="group"></svg>
-</figure>"""
-
-
-def ribbons(name: str, **wired: Any) -> Part:
-    """Return the flow; it is hidden if there are no columns.
-
-    It is a single Tab stop; arrow keys move within it, and Enter and Space click.
-
-    `.select` has the payload {"key": key} to switch a part, or {"all": true} to switch everything on. View data: `Flow`
-    (see `ribbons.js`).
-    """
-    empty = {"columns": [], "is_pending": False}
-    return widget("ribbons", name, template=_RIBBONS, empty=empty, **wired)
-
-
+</figure>""",
+    empty={"columns": [], "is_pending": False},
+)
 NOTHING = -1  # value of the `against` menu if no token is chosen
 MAX_ROLE_BYTES = 2**26
 MAX_BARS = 10  # tokens in the text that get a bar

@@ -11,7 +11,7 @@
  * @property {string} [text]  a sentence that describes the selection
  */
 
-import { contextOf, frame, mapTo, picture, sizedContext, themed } from "../canvas.js";
+import { frame, mapTo, picture, sizedContext, themed } from "../canvas.js";
 import { MOVES, find, modified, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { bytes, percent } from "../labels.js";
@@ -99,8 +99,7 @@ defineWidget("heads", (root, host) => {
   function enlarge([layer, head]) {
     const beside = Math.max(248, root.clientWidth - canvas.clientWidth - 300);
     const width = Math.min(beside, canvas.clientHeight - EDGE, root.clientWidth, 480);
-    sizedContext(target, width, width);
-    const ctx = contextOf(target);
+    const ctx = sizedContext(target, width, width);
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(images[layer * heads + head], 0, 0, width, width);
     setText(find(large, "strong"), t("part.head", { layer, head }));

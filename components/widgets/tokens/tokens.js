@@ -110,8 +110,7 @@ defineWidget("tokens", (root, host) => {
     const now = selectable && last >= 0 ? chips[chosen < 0 ? last : Math.min(chosen, last)] : undefined;
     if (now === framed) return;
     for (const chip of [framed, now]) {
-      chip?.setAttribute("aria-selected", String(chip === now));
-      chip?.setAttribute("tabindex", chip === now ? "0" : "-1");
+      if (chip) setAll(chip, { "aria-selected": String(chip === now), tabindex: chip === now ? 0 : -1 });
     }
     framed = now;
     if (slides) scrollSideways();
