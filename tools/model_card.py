@@ -22,11 +22,10 @@ from gpt.model import meta_model
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
-from gpt.training.command_line import EVERY, default_preset, parse_options
+from gpt.training.command_line import EVERY, FolderRun, LogRow, chosen_recipe, default_preset, parse_options, read_log
 from gpt.training.data import StoryDataset, TextDataset
 from gpt.training.evaluation import Score, sample, score_stories
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
-from gpt.training.run_folder import FolderRun, LogRow, chosen_recipe, read_log
 from gpt.training.snapshots import FIGURES, RecordedRun, SnapshotFigures
 from gpt.training.trainer import Process, join_processes
 

@@ -26,7 +26,7 @@ def short_samples() -> Iterator[None]:
         return sample(*args, max_new_tokens=min(max_new_tokens, N_SAMPLE_TOKENS), **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("gpt.training.run_folder", "tools.model_card"):
+        for module in ("gpt.training.command_line", "tools.model_card"):
             patch.setattr(f"{module}.sample", short)
         yield
 

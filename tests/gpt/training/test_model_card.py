@@ -16,11 +16,10 @@ from gpt import GPT, GPTConfig
 from gpt.analysis.heads import copying_scores
 from gpt.models.sources import ASSETS, BUNDLED, LLAMA_MODEL, POEMS_MODEL, load_model
 from gpt.training.command_line import __doc__ as usage
-from gpt.training.command_line import parse_options
+from gpt.training.command_line import chosen_recipe, parse_options
 from gpt.training.data import read_stories, split_stories
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import Recipe
-from gpt.training.run_folder import chosen_recipe
 from gpt.training.snapshots import ASSETS as RECORDED
 from gpt.training.snapshots import RecordedRun, pack_weights, snapshot_steps, unpack_model
 from tests.gpt.training.tiny_run import weights

@@ -18,11 +18,10 @@ from gpt import GPT, GPTConfig
 from gpt.models.checkpoints.writing import save_model
 from gpt.models.sources import BUNDLED, load_model
 from gpt.tokenizer import load_vocabulary
-from gpt.training.command_line import main
+from gpt.training.command_line import FolderRun, main, read_log
 from gpt.training.data import with_repeats
 from gpt.training.evaluation import Score
 from gpt.training.recipe import Recipe
-from gpt.training.run_folder import FolderRun, read_log
 from gpt.training.trainer import Trainer
 from tests.gpt.training.tiny_run import TINY, assert_one_sentence, assert_same_weights, contents, weights
 from tools.model_card import main as write_card
@@ -114,10 +113,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from gpt.training import run_folder
+from gpt.training import command_line
 from gpt.training.command_line import main
 
-run_folder.SAMPLE_TOKENS = 5
+command_line.SAMPLE_TOKENS = 5
 code, threads = main(), []
 for task in Path("/proc/self/task").glob("*"):
     with suppress(OSError):  # it has ended
