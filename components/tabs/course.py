@@ -28,9 +28,8 @@ from gpt import Generation, LoadedModel
 from gpt.background import Progress, threads_for
 from gpt.course.check import Checker, Verdict, differs
 from gpt.course.learner import BROKEN, open_broken, open_program
-from gpt.course.program import PROGRAM, language_of
 from gpt.course.reference import Reference
-from gpt.course.steps import STEPS, Words
+from gpt.course.steps import PROGRAM, STEPS, Words, language_of
 from gpt.models.registry import add_loaded
 
 MY_GPT = "my-gpt"  # name of the learner's model

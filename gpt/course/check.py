@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from gpt.course.process import Answer, LearnerProcess, run_lines
-from gpt.course.program import solution
 from gpt.course.reference import Reference
-from gpt.course.steps import Language, Mistake, Step, Test, Words
+from gpt.course.steps import Language, Mistake, Step, Test, Words, solution
 
 State = Literal["ok", "gap", "wrong"]
 MARKS: dict[State, str] = {"ok": "ok", "gap": "-", "wrong": "x"}

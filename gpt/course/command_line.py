@@ -13,8 +13,7 @@ import torch
 
 from gpt.course.check import Checker, Verdict, explain, line
 from gpt.course.notebook import write_notebooks
-from gpt.course.program import PROGRAM, find_step, language_of, start, steps_before
-from gpt.course.steps import LANGUAGES, STEPS, Step, Words
+from gpt.course.steps import LANGUAGES, PROGRAM, STEPS, Step, Words, find_step, language_of, start, steps_before
 from gpt.errors import GPTError
 
 WATCH_SECONDS = 0.3  # interval between checks of the file

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from gpt.cache import KVCache
 from gpt.course.check import error_message
 from gpt.course.process import LearnerProcess
-from gpt.course.program import PROGRAM, solution
 from gpt.course.reference import Reference, config_of
+from gpt.course.steps import PROGRAM, solution
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.model import GPT

@@ -11,8 +11,7 @@ from typing import Any
 
 from gpt.course.check import Checker, explain, line
 from gpt.course.process import run_lines
-from gpt.course.program import IMPORTS, find_step
-from gpt.course.steps import LANGUAGES, STEPS, Language, Step, Words
+from gpt.course.steps import IMPORTS, LANGUAGES, STEPS, Language, Step, Words, find_step
 
 NAME = "my_gpt.{language}.ipynb"
 INTRODUCTION = Words(

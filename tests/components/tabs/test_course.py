@@ -18,8 +18,7 @@ from components.text_views import model_choices
 from gpt import get_model, list_models
 from gpt.course.check import with_mistake
 from gpt.course.learner import open_broken, open_program
-from gpt.course.program import PROGRAM, solution
-from gpt.course.steps import STEPS
+from gpt.course.steps import PROGRAM, STEPS, solution
 from gpt.models.registry import remove_model
 from tests.components.drawing import Drawn
 

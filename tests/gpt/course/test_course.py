@@ -14,8 +14,7 @@ import torch
 from gpt.course.check import Checker, Verdict, agrees, with_mistake
 from gpt.course.command_line import main
 from gpt.course.process import LearnerProcess, run_lines
-from gpt.course.program import PROGRAM, README, solution, steps_before, stub
-from gpt.course.steps import LANGUAGES, STEPS, Step, Test, Words
+from gpt.course.steps import LANGUAGES, PROGRAM, README, STEPS, Step, Test, Words, solution, steps_before, stub
 from gpt.experiments.initialisation import shortcut_gradients
 from gpt.experiments.layers import linear_relu_rows, normalise
 from gpt.experiments.shapes import UNTIED_124M, count_parameters

@@ -13,8 +13,8 @@ import torch
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Trace
 from gpt.course.learner import BROKEN, open_broken, open_program
 from gpt.course.process import LearnerProcess
-from gpt.course.program import PROGRAM, solution
 from gpt.course.reference import Reference
+from gpt.course.steps import PROGRAM, solution
 from gpt.errors import GPTError
 
 
