@@ -34,15 +34,14 @@ def activations(model: AnyModel, name: str, texts: Texts, dictionary: Dictionary
     """Yield one activation for each text, without the batch dimension, in float32: (T, width), or (nh, T, hs).
 
     name: such as "layers.3.mlp_post" or "final_norm"; see `Trace`. Only the layers up to this one are computed.
-    dictionary: yield the activity of its n features instead, (T, n). It is 0 on the first token of a text, whose stream
-    differs from all others.
+    dictionary: yield the activity of its n features instead, (T, n), which is 0 on the first token of a text.
     """
     for start in range(0, len(texts), TEXTS_AT_ONCE):
         for trace in trace_text(model, texts[start : start + TEXTS_AT_ONCE], only=[name]):
             values = to_float32(trace[name][0])
             if dictionary is not None:
                 values = dictionary.activity(values.to(dictionary.encoder))
-                values[0] = 0
+                values[0] = 0  # the stream of the first token differs from all others
             yield values
 
 

@@ -86,9 +86,7 @@ def logit_lens(
 def lens_top_tokens(
     model: GPT, trace: Trace, layer: int, point: LensPoint, position: int = -1, k: int = 10, *, only: Sequence[int] = ()
 ) -> tuple[Tensor, Tensor]:
-    """Return the ids and probabilities of the k most likely tokens at one layer and position, in descending order.
-
-    There are fewer than k if the vocabulary is smaller."""
+    """Return the ids and probabilities of the k most likely tokens at one layer and position, most likely first."""
     logits = keep_only(lens_logits(model, trace, layer, point, position), only)
     top = logits.log_softmax(dim=-1).exp().topk(min(k, len(logits)))
     return top.indices, top.values

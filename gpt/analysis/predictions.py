@@ -163,7 +163,7 @@ def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, lim
     """Find tokens whose text contains the query, ignoring case. A number also finds the token with that id.
 
     logits: (vocab_size,). Sort order: the id, exact matches, matches up to surrounding whitespace, and all others by
-    descending probability. Undecodable bytes of a token's text become U+FFFD.
+    descending probability.
     """
     texts = [vocabulary.token_bytes(token_id).decode("utf-8", "replace") for token_id in range(vocabulary.n_vocab)]
     wanted = query.lower()

@@ -68,14 +68,14 @@ def shortcut_gradients(
     -1, the target is 0, and the loss is the squared error. A gradient is 0 if it underflows float32.
     """
     x = torch.linspace(1, -1, width)[None]  # (1, width)
-    gradients = []
-    for shortcuts in (False, True):
+
+    def gradients(shortcuts: bool) -> list[float]:
         with seeded(seed):
             network = DeepNetwork([width] * depth + [1], shortcuts)
         network.gelu = ACTIVATIONS[activation]  # type: ignore[assignment]
         with torch.enable_grad():
             loss = F.mse_loss(network(x), torch.zeros(1, 1))
             found = torch.autograd.grad(loss, [layer.get_parameter("weight") for layer in network.layers])
-        gradients.append([gradient.abs().mean().item() for gradient in found])
-    without, with_shortcuts = gradients
-    return without, with_shortcuts
+        return [gradient.abs().mean().item() for gradient in found]
+
+    return gradients(False), gradients(True)

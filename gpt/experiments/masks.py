@@ -16,8 +16,6 @@ from gpt.training.trainer import Batch, Trainer
 
 BATCH_SIZE, LEARNING_RATE, N_LETTERS = 32, 0.01, 8  # settings for training on random text
 FLOOR = math.log(N_LETTERS)  # lowest possible loss, in nats, for a model that cannot attend to the letter it predicts
-
-
 MaskEffect = tuple[Tensor, Tensor]  # changes of the prediction at each token with and without a mask, (T,) each
 
 
