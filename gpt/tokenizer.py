@@ -7,6 +7,7 @@ import codecs
 import gzip
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import cache, cached_property
 from operator import index
 from pathlib import Path
@@ -94,10 +95,18 @@ class Vocabulary(ABC):
         first: Whether the message opens the chat. If not, the text starts with the end of the assistant's turn.
         Raises ValueError like `encode_chat`.
         """
-        start, end = self._around_message(first=first)
-        ids = self.encode_special(start + MESSAGE + end, is_start=first)
-        before, found, after = text_with_names(self, ids, strips_space=first and self.strips_space).partition(MESSAGE)
-        return (before, after) if found else (start, end)
+        key = first, date.today()  # some templates include the date
+        if key not in self._frames:
+            start, end = self._around_message(first=first)
+            ids = self.encode_special(start + MESSAGE + end, is_start=first)
+            text = text_with_names(self, ids, strips_space=first and self.strips_space)
+            before, found, after = text.partition(MESSAGE)
+            self._frames[key] = (before, after) if found else (start, end)
+        return self._frames[key]
+
+    @cached_property
+    def _frames(self) -> dict[tuple[bool, date], tuple[str, str]]:
+        return {}
 
     def encode_message(self, text: str, *, first: bool = True) -> list[int]:
         """Return the token ids of a user's message, including its `chat_frame`."""

@@ -1,7 +1,4 @@
-"""Read the folders of transformers, of this project and of training programs: weights, options and a vocabulary.
-
-`Contents` is what this and every other reader finds in a checkpoint's files.
-"""
+"""Read the folders of transformers, of this project and of training programs as `Contents`, like every reader."""
 
 from __future__ import annotations
 

@@ -261,10 +261,7 @@ def bits_of(kind: str) -> int:
 
 
 def read_gguf(paths: Sequence[Path]) -> tuple[dict[str, Any], dict[str, Tensor], Counter[str]]:
-    """Read a GGUF file, or the parts of one, of which the first contains the metadata.
-
-    Returns the metadata, the tensors, and how many numbers are stored in each type.
-    """
+    """Return the metadata of a file's first part, all tensors, and how many numbers are stored in each type."""
     metadata: dict[str, Any] = {}
     tensors: dict[str, Tensor] = {}
     kinds: Counter[str] = Counter()

@@ -68,6 +68,7 @@ class HuggingFaceTokenizer(Vocabulary):
         unchanged = {key: unchanged_start(part) for key, part in parts.items()}
         if unchanged != parts:
             self._continuing = tokenizers.Tokenizer.from_str(json.dumps(content | unchanged))
+        self._encode_names_as_characters()
         added, names = content["added_tokens"], set(tokens.values())
         self._control = {each["content"]: each for each in added if each["special"] or each["content"] in names}
         self.special_names = {name: token["id"] for name, token in self._control.items()}
@@ -90,6 +91,14 @@ class HuggingFaceTokenizer(Vocabulary):
         ends = [i for i in stated if i in range(n_vocab)] or [i for i in whole.ids[at + 1 :] if i < n_vocab]
         self.eot_id = self.special_names.get(END_OF_TEXT, ends[0] if ends else None)
         self.eot_ids = frozenset(i for i in (self.eot_id, *ends) if i is not None)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._encode_names_as_characters()  # the library does not save this setting
+
+    def _encode_names_as_characters(self) -> None:
+        """Change the tokenizers before other threads can use them, because the library refuses it later."""
+        self._tokenizer.encode_special_tokens = self._continuing.encode_special_tokens = True
 
     def encode(self, text: str) -> list[int]:
         return self._encode(self._tokenizer, text)
@@ -127,12 +136,12 @@ class HuggingFaceTokenizer(Vocabulary):
         if self.chat is not None:
             settings[TEMPLATE_KEY] = self.chat.source
         write_json(folder / TOKENIZER_CONFIG, settings)
-        write_json(folder / GENERATION_CONFIG, {"eos_token_id": sorted(self.eot_ids)})
+        if self.eot_ids:
+            write_json(folder / GENERATION_CONFIG, {"eos_token_id": sorted(self.eot_ids)})
 
 
 def ids_of(tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
-    """Return the ids of a text, with names as characters. Raises ValueError if a part of it has no token."""
-    tokenizer.encode_special_tokens = True  # here, because a pickled tokenizer forgets it
+    """Return the ids of a text. Raises ValueError if a part of it has no token."""
     with reading(TOKENIZER_JSON, "vocabulary.unknown_part"):
         return tokenizer.encode(text, add_special_tokens=False).ids
 

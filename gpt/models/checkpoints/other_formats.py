@@ -123,10 +123,7 @@ def bare(name: str) -> str:
 
 
 def base_name(name: str, names: Mapping[str, str], tensors: dict[str, Tensor], config: dict[str, Any]) -> str:
-    """Return the base model's name for a weight. Unties head and embedding if it is one of the two.
-
-    The output head of a tied model gets a copy of the embedding.
-    """
+    """Return the base model's name for a weight. If it is a tied head or embedding, the head becomes a copy."""
     module = name.removesuffix(".weight")
     if not module.endswith((*EMBEDDINGS, *HEADS)):
         return names.get(name, name)

@@ -248,12 +248,9 @@ class Words(TokenTable):
 
 def visible(text: str) -> str:
     """Make text readable in an error message: show white space as marks and invisible characters as code points."""
-
-    def mark(character: str) -> str:
-        unseen = not character.isprintable() or unicodedata.category(character).startswith("M")
-        return VISIBLE.get(character) or (f"[U+{ord(character):04X}]" if unseen else character)
-
-    return "".join(map(mark, text))
+    unseen = {each for each in text if not each.isprintable() or unicodedata.category(each).startswith("M")}
+    marks = {each: f"[U+{ord(each):04X}]" for each in unseen} | VISIBLE
+    return "".join(marks.get(each, each) for each in text)
 
 
 def token_table(tokens: Sequence[str]) -> TokenTable:
@@ -284,9 +281,7 @@ def tokens_of(table: object) -> list[str] | None:
         if all(is_integer(value) for value in table.values()):
             by_id = {value: key for key, value in table.items()}
         else:
-            by_id = {
-                int(key) if isinstance(key, str) and key.isdecimal() else key: value for key, value in table.items()
-            }
+            by_id = {int(key) if str(key).isdecimal() else key: value for key, value in table.items()}
         table = [by_id.get(token_id) for token_id in range(len(table))]
     tokens = list(table) if isinstance(table, str | list | tuple) else []
     is_table = all(isinstance(token, str) for token in tokens) and len(set(tokens)) == len(tokens)
