@@ -190,6 +190,7 @@ def test_a_word_is_hidden_by_a_click_or_the_keyboard_and_what_is_typed_stays_at_
     assert opened.locator("#prompt path").count() > 1  # arcs to the words that the prediction depends on
     best = opened.locator("#bars [role=option]").first
     first = best.inner_text()
+    expect(opened.locator("#bars [role=option]")).to_have_count(20)  # with all controls
     opened.locator("#bars .gb-bars").evaluate("bars => bars.scrollTo(0, 200)")
     opened.mouse.click(*word_at(opened, "lost"))
     expect(hidden).to_have_count(1)
@@ -197,8 +198,9 @@ def test_a_word_is_hidden_by_a_click_or_the_keyboard_and_what_is_typed_stays_at_
     expect(opened.locator("#reason")).to_contain_text("Without “lost”")
     expect(best).not_to_have_text(first)
     assert box.evaluate("box => box.selectionStart") == len("Tom was sad because he lost his")
-    opened.mouse.click(*word_at(opened, "lost"))
-    expect(hidden).to_have_count(0)
+    for word, count in (("sad", 2), ("lost", 1), ("sad", 0)):  # no word twice in a row, which is a double click
+        opened.mouse.click(*word_at(opened, word))
+        expect(hidden).to_have_count(count)
     expect(opened.locator("#reason")).to_contain_text("main reason")
     opened.locator("#prompt [role=toolbar] [tabindex='0']").focus()
     opened.keyboard.press("ArrowRight")

@@ -28,7 +28,7 @@ from gpt.inference.packed_weights import multiplications_per_token
 from gpt.tokenizer import start_ids
 from gpt.training.snapshots import bundled_recording
 
-MAX_BARS = 20
+MAX_BARS = 20  # with all controls
 VISIBLE_BARS = 5  # visible without scrolling
 MAX_ARCS = 8
 N_SPOKEN = 3  # tokens that a screen reader reads aloud
@@ -103,7 +103,7 @@ def bars(s: Any) -> dict[str, Any]:
         behind, before = "hidden", whole.final.numpy()
     elif plain is not None:
         behind, before = "steered", plain.numpy()
-    ids = _listed(before, final, (chosen, int((whole or stages).final.argmax())))
+    ids = _listed(s, before, final, (chosen, int((whole or stages).final.argmax())))
     token = s.text.ids[position]
     text = t("bars.position", token=quoted(tokenizer, token)) if [token] != start_ids(tokenizer) else ""
     if chosen is not None:
@@ -123,11 +123,12 @@ def bars(s: Any) -> dict[str, Any]:
     return token_bars(title, tokenizer, ids, before, final, says, text=text, chosen=chosen, others=others, sends=place)
 
 
-def _listed(before: np.ndarray, final: np.ndarray, also: Sequence[int | None] = ()) -> list[int]:
+def _listed(s: Any, before: np.ndarray, final: np.ndarray, also: Sequence[int | None] = ()) -> list[int]:
     """Return the ids of the likeliest tokens and those in `also`, the first of which is among the visible bars."""
-    ids = best(final, before, MAX_BARS).tolist()
+    count = MAX_BARS if s.more_controls else VISIBLE_BARS
+    ids = best(final, before, count).tolist()
     missing = [each for each in dict.fromkeys(also) if each is not None and each not in ids]
-    ids = sorted([*ids[: MAX_BARS - len(missing)], *missing], key=lambda i: -final[i])
+    ids = sorted([*ids[: count - len(missing)], *missing], key=lambda i: -final[i])
     if also and also[0] in ids[VISIBLE_BARS:]:  # the token that follows in the text must be visible
         ids.insert(VISIBLE_BARS - 1, ids.pop(ids.index(also[0])))
     return ids
@@ -138,7 +139,7 @@ def bars_off(s: Any) -> dict[str, Any]:
     if no_text(s):
         return no_bars(title)
     final = s.stages(s[without_attention][0], s.text.ids[: s.position + 1]).final.numpy()
-    ids = _listed(final, final)
+    ids = _listed(s, final, final)
     return token_bars(title, s.text.tokenizer, ids, final, final, "bars.row.one", text=t("attention.off.says"))
 
 

@@ -61,6 +61,7 @@ defineWidget("composer", (root, host) => {
   let pressed = { caret: 0, isTouch: false }; // caret and kind of pointer before the pointer went down
   let clicked = { word: -1, caret: 0, time: -Infinity }; // the last click, if it was on a word, and where in the text
   let n = 0; // number of the last click on a word
+  let isAtBottom = true; // whether the end of a long text is in sight
 
   const isAtEnd = () => area.selectionStart === area.value.length;
 
@@ -92,6 +93,7 @@ defineWidget("composer", (root, host) => {
     root.dataset.size = name;
     root.style.setProperty("--gb-line-size", `${px}px`);
     copy.draw(area.value, ghost(), isOld ? -1 : (shown.selected ?? -1), isOld ? new Set() : hidden);
+    if (isAtBottom) root.scrollTop = root.scrollHeight;
     const arcs = (shown.arcs ?? []).filter(([position]) => !hidden.has(position));
     const lastOf = (/** @type {number} */ start) => (shown.words?.find((word) => word > start) ?? copy.count()) - 1;
     drawArcs(svg, copy, isOld ? [] : arcs, shown.selected ?? -1, !shown.generating, lastOf);
@@ -103,7 +105,6 @@ defineWidget("composer", (root, host) => {
 
   /** @param {Composer} data */
   function draw(data) {
-    const wasAtEnd = root.scrollTop + root.clientHeight >= root.scrollHeight - 8;
     if ((data.document ?? "") !== (shown.document ?? "") || (data.edited ?? 0) >= edited) isTyped = false;
     before = before.filter(([, at]) => at > (data.edited ?? 0));
     if ((data.n ?? 0) >= n) hidden = new Set(data.hidden);
@@ -114,7 +115,6 @@ defineWidget("composer", (root, host) => {
     text = data.unwritten ?? copy.text() + (data.held ?? "");
     settle();
     refresh();
-    if (wasAtEnd) root.scrollTop = root.scrollHeight;
   }
 
   /** Puts the server's text into the box unless a person is typing, because this would end an input method's composition. */
@@ -337,6 +337,7 @@ defineWidget("composer", (root, host) => {
     refresh();
     copy.node(words[entered])?.focus();
   });
+  root.addEventListener("scroll", () => (isAtBottom = root.scrollTop + root.clientHeight >= root.scrollHeight - 8));
   area.addEventListener("focus", refresh);
   area.addEventListener("blur", () => {
     askNow();

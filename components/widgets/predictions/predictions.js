@@ -21,6 +21,7 @@ defineWidget("predictions", (root, host) => {
   const rows = /** @type {HTMLCollectionOf<HTMLElement>} */ (list.children);
   const { selectable } = host.options;
   /** @type {Predictions} */ let shown = {};
+  let isScrolled = false; // known without asking for a layout
 
   function makeRow() {
     const bars = make("span", "", [make("i", "gb-before"), make("i", "gb-after")]);
@@ -75,11 +76,12 @@ defineWidget("predictions", (root, host) => {
       row.style.setProperty("--after", to.toFixed(4));
       if (!isElsewhere && before.includes(row)) glide(row, before.indexOf(row) - i);
     });
-    if (isNew && entered < 0) list.scrollTop = 0;
+    if (isNew && isScrolled && entered < 0) list.scrollTop = 0;
     enter?.();
   }
 
   const enter = selectable ? roving(list, rows, (i) => host.send({ ...shown.common, ...shown.bars?.[i][4] })) : null;
+  list.addEventListener("scroll", () => (isScrolled = list.scrollTop > 0));
   if (!selectable) {
     list.setAttribute("role", "list");
     list.tabIndex = 0; // scrolls by keyboard

@@ -138,6 +138,7 @@ def test_the_button_hides_the_word_of_the_sentence_and_shows_it_again(session: S
 
 def test_without_attention_every_word_sees_only_itself(session: Session) -> None:
     assert drawn(session, "prompt")["arcs"]
+    session.more_controls = True  # lists more tokens
     prediction.switch_attention(session)
     compute_now(session, prediction.without_attention)
     assert drawn(session, "prompt")["arcs"] == []
