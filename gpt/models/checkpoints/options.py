@@ -27,15 +27,14 @@ GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
 ORIGINAL = "original_max_position_embeddings"
 # {kind of scaling: {option of transformers: field of RotaryScaling}}, for reading and writing.
 LIMITS = {"factor": "factor", ORIGINAL: "original_context"}
+FACTORS = LIMITS | {"attention_factor": "attention_factor"}
 SCALING: dict[ScalingKind, dict[str, str]] = {
     "linear": {"factor": "factor"},
     "dynamic": {"factor": "factor", "max_position_embeddings": "original_context"},
     "llama3": LIMITS | {name: name for name in ("low_freq_factor", "high_freq_factor")},
-    "yarn": LIMITS | {"beta_slow": "low_freq_factor", "beta_fast": "high_freq_factor", "truncate": "truncate"},
-    "longrope": LIMITS | {"short_factor": "factors", "long_factor": "long_factors"},
+    "yarn": FACTORS | {"beta_slow": "low_freq_factor", "beta_fast": "high_freq_factor", "truncate": "truncate"},
+    "longrope": FACTORS | {"short_factor": "factors", "long_factor": "long_factors"},
 }
-for _kind in ("yarn", "longrope"):
-    SCALING[_kind]["attention_factor"] = "attention_factor"
 # {transformers' name: our name} for activation functions.
 ACTIVATIONS = {
     **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_accurate", "gelu_tanh"), "gelu_tanh"),
@@ -94,9 +93,8 @@ def read_family_options(config: Values) -> Options:
             options["block_size"] = int(scaling.factor * scaling.original_context)
         if "rotary_size" in options:
             options["rotary_share"] = rotary_share(options.pop("rotary_size"), options["n_embd"] // options["n_head"])
-        options["unrotated_layers"] = read_unrotated_layers(family, values, options["n_layer"])
-        windows = read_windows(family, values, options["n_layer"], options["block_size"])
-        return {**family.options, **options, **windows}
+        layers = read_layers(family, values, options["n_layer"], options["block_size"])
+        return {**family.options, **options, **layers}
     except GPTError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # values of other types
@@ -176,50 +174,37 @@ def rope_type(rope: Values) -> Any:
     return rope.get("rope_type", rope.get("type")) or "default"
 
 
-def read_windows(family: Layout, values: Values, n_layer: int, block_size: int) -> Options:
-    """Read the window and the layers without one from `layer_types` or the family's rule; {} if no layer has one."""
-    if family.window not in family.defaults:
-        return {}
-    kinds = values.get("layer_types")
-    is_on = values.get("use_sliding_window", True) or (SKIPS_ROTATION in family.others and kinds is not None)
-    window = values[family.window] if is_on else None  # SmolLM3 ignores the switch if layer_types is present
+def read_layers(family: Layout, values: Values, n_layer: int, block_size: int) -> Options:
+    """Read which layers have no rotary positions, and which have a window."""
+    others, numbers = family.others, range(n_layer)
+    unrotated: tuple[int, ...] = ()
+    if SKIPS_ROTATION in others:  # layers with 0 in `no_rope_layers`, by default every n-th layer
+        rotated = values.get("no_rope_layers")
+        rotated = [(layer + 1) % values[SKIPS_ROTATION] for layer in numbers] if rotated is None else rotated
+        unrotated = tuple(layer for layer in numbers if not rotated[layer])
+    kinds, window = values.get("layer_types"), values[family.window] if family.window in others else None
+    if not values.get("use_sliding_window", True) and (SKIPS_ROTATION not in others or kinds is None):
+        window = None  # SmolLM3 ignores the switch if layer_types is present
     if window is None:
-        return {}
+        return {"unrotated_layers": unrotated}
     option = "layer_types"
-    if "attention_types" in values:  # GPT-Neo's [[[kind, ...], repetitions], ...]
+    if "attention_types" in others:  # GPT-Neo's [[[kind, ...], repetitions], ...]
         option, repeated = "attention_types", values["attention_types"]
         every = (GPT_NEO_LAYERS[kind] for of, n in repeated for _ in range(n) for kind in of)
         kinds = list(islice(every, n_layer + 1))
+    elif kinds is None and unrotated:
+        kinds = [WINDOWED if layer in unrotated else FULL for layer in numbers]
     elif kinds is None:
-        kinds = default_layer_types(family, values, n_layer)
+        every_nth = values["sliding_window_pattern"] if "sliding_window_pattern" in others else n_layer + 1
+        first = values["max_window_layers"] if "max_window_layers" in others else 0
+        kinds = [FULL if layer < first or (layer + 1) % every_nth == 0 else WINDOWED for layer in numbers]
     if len(kinds) != n_layer or not {*kinds} <= {FULL, WINDOWED}:
-        expected = f"[{n_layer} x {FULL} / {WINDOWED}]"
-        raise GPTError(
-            "layout.option_type", option=option, value=values.get(option), file="config.json", expected=expected
-        )
-    full = tuple(layer for layer, kind in enumerate(kinds) if kind == FULL)
+        form, value = f"[{n_layer} x {FULL} / {WINDOWED}]", values.get(option)
+        raise GPTError("layout.option_type", option=option, value=value, file="config.json", expected=form)
+    full = tuple(layer for layer in numbers if kinds[layer] == FULL)
     if "window_rotary_base" not in family.stated and (len(full) == n_layer or window >= block_size):
-        return {}
-    return {"window": window, "full_layers": full}
-
-
-def read_unrotated_layers(family: Layout, values: Values, n_layer: int) -> tuple[int, ...]:
-    """Return the layers without rotary positions: those with 0 in `no_rope_layers`, by default every n-th layer."""
-    if SKIPS_ROTATION not in family.others:
-        return ()
-    rotated = values.get("no_rope_layers")
-    if rotated is None:
-        rotated = [(layer + 1) % values[SKIPS_ROTATION] for layer in range(n_layer)]
-    return tuple(layer for layer in range(n_layer) if not rotated[layer])
-
-
-def default_layer_types(family: Layout, values: Values, n_layer: int) -> list[str]:
-    """Return the layer types that transformers uses if `layer_types` is missing."""
-    if unrotated := read_unrotated_layers(family, values, n_layer):
-        return [WINDOWED if layer in unrotated else FULL for layer in range(n_layer)]
-    every = values["sliding_window_pattern"] if "sliding_window_pattern" in family.others else n_layer + 1
-    first = values["max_window_layers"] if "max_window_layers" in family.others else 0
-    return [FULL if layer < first or (layer + 1) % every == 0 else WINDOWED for layer in range(n_layer)]
+        return {"unrotated_layers": unrotated}
+    return {"unrotated_layers": unrotated, "window": window, "full_layers": full}
 
 
 LLAMA_32_WIDTH = 3072  # width of Llama 3.2 3B; larger models with scaled angles are Llama 3.1

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -81,7 +81,7 @@ def save_model(
     with new_folder(Path(folder), overwrite) as new:
         save_file(state, new / WEIGHTS)
         write_vocabulary(known, new)
-        write_config(new, asdict(network.config))
+        write_json(new / CONFIG, asdict(network.config))
 
 
 def save_hugging_face(
@@ -114,7 +114,7 @@ def save_hugging_face(
     with new_folder(Path(folder), overwrite) as new:
         stored = {name: value.to(dtype).contiguous() for name, value in state.items()}
         save_file(stored, new / WEIGHTS, metadata={"format": "pt"})
-        write_config(new, config)
+        write_json(new / CONFIG, config)
         if isinstance(tokenizer, Tokenizer):
             write_gpt2_files(tokenizer, new)
             if config["model_type"] != GPT2:  # AutoTokenizer expects a different class for other model types
@@ -155,11 +155,6 @@ def convert(
     return checkpoint.layout
 
 
-def write_config(folder: Path, config: Mapping[str, object]) -> None:
-    write_json(folder / CONFIG, config)
-    shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors creates files that only the owner can read
-
-
 @contextmanager
 def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
     """Yield a temporary folder. Its files replace the old model if the block ends without an error."""
@@ -168,6 +163,9 @@ def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as new:
         yield Path(new)
+        shutil.copymode(
+            Path(new) / CONFIG, Path(new) / WEIGHTS
+        )  # safetensors writes files that only the owner can read
         written = os.listdir(new)
         for name in written:
             os.replace(Path(new) / name, folder / name)
@@ -198,26 +196,20 @@ def config_values(name: str, config: GPTConfig) -> dict[str, Any]:
     for ours, (theirs, exponent) in family.powers.items():
         value = known[ours] ** (1 / exponent)
         values[theirs] = round(value) if math.isclose(value, round(value), rel_tol=1e-9) else value
-    if "rotary_base" in family.stated:
-        values |= rope_values(family, config)
+    if "rotary_base" in family.stated:  # in the formats of transformers 4 and 5
+        rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
+        rope |= {"partial_rotary_factor": config.rotary_share} if "rotary_share" in family.stated else {}
+        if (scaling := config.rotary_scaling) is not None:
+            rope |= {theirs: getattr(scaling, ours) for theirs, ours in SCALING[scaling.kind].items()}
+            rope |= {"rope_type": scaling.kind}
+            rope |= {"long_factor": scaling.long_factors or scaling.factors} if scaling.kind == "longrope" else {}
+            if scaling.kind == "dynamic":
+                values["max_position_embeddings"] = rope.pop("max_position_embeddings")
+            values["rope_scaling"] = rope
+        local = {"rope_type": "default", "rope_theta": config.window_rotary_base or config.rotary_base}
+        by_layer = "window_rotary_base" in family.stated
+        values["rope_parameters"] = {FULL: rope, WINDOWED: local} if by_layer else rope
     return values | window_values(family, config)
-
-
-def rope_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
-    """Return the options for rotary positions in the formats of transformers 4 and 5."""
-    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
-    rope |= {"partial_rotary_factor": config.rotary_share} if "rotary_share" in family.stated else {}
-    older: dict[str, Any] = {}
-    if (scaling := config.rotary_scaling) is not None:
-        rope |= {theirs: getattr(scaling, ours) for theirs, ours in SCALING[scaling.kind].items()}
-        rope |= {"rope_type": scaling.kind}
-        rope |= {"long_factor": scaling.long_factors or scaling.factors} if scaling.kind == "longrope" else {}
-        older = {"rope_scaling": rope}
-        if scaling.kind == "dynamic":
-            older["max_position_embeddings"] = rope.pop("max_position_embeddings")
-    local = {"rope_type": "default", "rope_theta": config.window_rotary_base or config.rotary_base}
-    by_layer = "window_rotary_base" in family.stated
-    return {"rope_parameters": {FULL: rope, WINDOWED: local} if by_layer else rope, **older}
 
 
 def window_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
