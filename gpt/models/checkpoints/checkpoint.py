@@ -95,12 +95,9 @@ class Checkpoint:
     @property
     def n_copied_bytes(self) -> int:
         """Size of the weights that `build_mapped` copies, in bytes."""
-        copied = [
-            part
-            for part in self.weights.values()
-            if len(part) > 1 or part[0].dtype != torch.float32 or isinstance(part[0], Deferred)
-        ]
-        return sum(tensor.numel() for part in copied for tensor in part) * torch.float32.itemsize
+        alone = [part[0] for part in self.weights.values() if len(part) == 1 and not isinstance(part[0], Deferred)]
+        n_mapped = sum(tensor.nbytes for tensor in alone if tensor.dtype == torch.float32)
+        return self.n_bytes() - n_mapped
 
     def need_memory(self, n_bytes: int) -> None:
         if n_bytes > (free := free_memory()):
@@ -128,16 +125,14 @@ class Checkpoint:
             yield block
 
     def _read(self, names: Iterable[str], dtype: torch.dtype, matrices: torch.dtype | None) -> dict[str, Tensor]:
-        parts, state = {name: self.weights[name] for name in names}, dict[str, Tensor]()
-        later = [name for name, part in parts.items() if matrices and part[0].dim() == 2]
-        for name in later:
-            like = torch.empty(concatenated_shape(parts[name]), dtype=matrices, device="meta")
-            state[name] = Deferred(partial(self._read_rows, name), like)
-            del parts[name]
-        return state | {name: self.weight(name, dtype) for name in parts}
-
-    def _read_rows(self, name: str, dtype: torch.dtype, rows: range) -> Tensor:
-        return self.weight(name, dtype, slice(rows.start, rows.stop))
+        state: dict[str, Tensor] = {}
+        for name in names:
+            if matrices is not None and self.weights[name][0].dim() == 2:
+                like = torch.empty(concatenated_shape(self.weights[name]), dtype=matrices, device="meta")
+                state[name] = Deferred(partial(self.weight, name), like)
+            else:
+                state[name] = self.weight(name, dtype)
+        return state
 
     def _stored(self, name: str, dtype: torch.dtype = torch.float32, rows: slice = ALL) -> Tensor:
         """Return a weight, or some rows of it. It is memory-mapped if it is stored in one part and needs no offset."""
@@ -150,16 +145,16 @@ class Checkpoint:
             return stored.float() + self.norm_offset
         return stored
 
-    def weight(self, name: str, dtype: torch.dtype, rows: slice = ALL) -> Tensor:
+    def weight(self, name: str, dtype: torch.dtype, rows: range | None = None) -> Tensor:
         """Return a copy of a weight, or of some rows of it. Raises ValueError if it is NaN or infinite."""
-        weight, parts = self._stored(name, dtype, rows), self.weights[name]
+        some = ALL if rows is None else slice(rows.start, rows.stop)
+        weight, parts = self._stored(name, dtype, some), self.weights[name]
         was_read = isinstance(parts[0], Deferred) and weight.untyped_storage().nbytes() == weight.nbytes
         weight = weight.to(dtype, copy=not was_read, memory_format=torch.contiguous_format)
-        release_file_pages(
-            [part[rows] if len(parts) == 1 else part for part in parts if not isinstance(part, Deferred)]
-        )
-        for some in weight.split(max(1, CHECKED // (weight.numel() // len(weight)))):
-            if not some.sum(dtype=torch.float32).isfinite() and not some.isfinite().all():
+        mapped = [part for part in parts if not isinstance(part, Deferred)]
+        release_file_pages([mapped[0][some]] if len(parts) == len(mapped) == 1 else mapped)
+        for checked in weight.split(max(1, CHECKED // (weight.numel() // len(weight)))):
+            if not checked.sum(dtype=torch.float32).isfinite() and not checked.isfinite().all():
                 raise GPTError("checkpoint.weights_not_finite", name=name)
         return weight
 

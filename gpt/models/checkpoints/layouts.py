@@ -210,17 +210,32 @@ def check_attn_scale(value: object) -> None:
 NO_HINTS = Hints()
 
 
-class HeadsUnknown(GPTError):
-    """Raised when a checkpoint does not specify the number of heads. `choices` are the divisors of the width."""
+class Unclear(GPTError):
+    """Raised when the user must confirm or add something. Its values include `n_embd`, and `activation` or a `layout`.
+
+    `layout` is the contents of a layout file. `choices` are the possible numbers of heads, or none if that is known.
+    """
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        return dict(json.loads(str(self.values["layout"]))) if "layout" in self.values else self.values
 
     @property
     def activation(self) -> Activation:
-        """Activation function of the layout."""
-        return cast(Activation, self.values["activation"])
+        return cast(Activation, self.layout["activation"])
 
     @property
     def choices(self) -> list[int]:
-        return divisors(self.values["n_embd"])
+        n_embd = cast(int, self.values["n_embd"])
+        return [] if "n_head" in self.layout else [n for n in range(1, min(n_embd, 128) + 1) if n_embd % n == 0]
+
+
+class HeadsUnknown(Unclear):
+    """Raised when a checkpoint does not specify the number of heads. It may have the layout's `activation`."""
+
+
+class NamesInferred(Unclear):
+    """Raised when the roles of weights with unknown names were inferred and have not been confirmed."""
 
 
 class ScaleUnknown(GPTError):
@@ -231,36 +246,12 @@ class ScaleUnknown(GPTError):
         return {scale: cast(int, self.values[scale]) for scale in SCALES}
 
 
-class NamesInferred(GPTError):
-    """Raised when the roles of weights with unknown names were inferred and have not been confirmed.
-
-    `layout` is the contents of a layout file. `choices` is empty if the shapes determine the number of heads.
-    """
-
-    @property
-    def layout(self) -> dict[str, Any]:
-        return dict(json.loads(str(self.values["layout"])))
-
-    @property
-    def activation(self) -> Activation:
-        return cast(Activation, self.layout["activation"])
-
-    @property
-    def choices(self) -> list[int]:
-        return [] if "n_head" in self.layout else divisors(self.values["n_embd"])
-
-
 class NamesUnknown(GPTError):
     """Raised when no known layout has these names and the roles of some weights cannot be inferred.
 
     Its values include `reason`, which describes what is missing or unclear, and `draft`, a layout file with "?" for
     each role that was not found.
     """
-
-
-def divisors(n_embd: object) -> list[int]:
-    assert isinstance(n_embd, int)
-    return [n for n in range(1, min(n_embd, 128) + 1) if n_embd % n == 0]
 
 
 # Layouts with their own names. `translate.known_layout` distinguishes those with GPT-2's names.

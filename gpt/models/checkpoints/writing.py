@@ -163,9 +163,7 @@ def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as new:
         yield Path(new)
-        shutil.copymode(
-            Path(new) / CONFIG, Path(new) / WEIGHTS
-        )  # safetensors writes files that only the owner can read
+        shutil.copymode(Path(new) / CONFIG, Path(new) / WEIGHTS)  # safetensors lets only the owner read its files
         written = os.listdir(new)
         for name in written:
             os.replace(Path(new) / name, folder / name)
