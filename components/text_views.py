@@ -87,7 +87,7 @@ class TwoTexts:
         self,
         waiting: Admission,
         job: Job,
-        steps: Iterator[tuple[Step | None, Step | None]],
+        steps: Iterator[tuple[Step | None, ...]],
         show: Callable[[], object],
         pace: float = 0,
     ) -> Iterator[None]:

@@ -115,9 +115,8 @@ def generate_batch(
     new_ids: list[list[int]] = []
     while texts:
         batch, texts = texts[:MAX_TEXTS], texts[MAX_TEXTS:]
-        runs = [document.steps(seeded, max_new_tokens) for document, seeded in batch]
         made: list[list[int]] = [[] for _ in batch]
-        for steps in together([document for document, _ in batch], runs):
+        for steps in together(batch, max_new_tokens):
             for ids, step in zip(made, steps, strict=True):
                 ids += [] if step is None else [step.token_id]
         new_ids += made

@@ -17,7 +17,7 @@ from gpt.analysis.patching import patch_sweep
 from gpt.analysis.predictions import kl_divergence
 from gpt.analysis.tracing import trace_window
 from gpt.checks import check_integer
-from gpt.documents.comparison import paired_steps
+from gpt.documents.generation import together
 from gpt.edits import check_patchable
 from gpt.errors import quoted
 from gpt.tokenizer import hold_back, prompt_ids
@@ -359,7 +359,7 @@ def _both(original: Generation, edited: Generation, params: SamplingParams, leng
     with original.loaded.engine.admission.enter() as place:
         for _ in place:
             pass
-        for steps in paired_steps(original, edited, params, params, length):
+        for steps in together([(original, params), (edited, params)], length):
             texts = [text + (step.text if step else "") for text, step in zip(texts, steps, strict=True)]
             for _ in place.after_token():
                 pass

@@ -54,10 +54,10 @@ def example(loaded: LoadedModel) -> Generation:
     document = Generation(loaded, first_prompt(loaded))
     length, seed = OPENINGS[language_of_model(loaded.name)]
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=seed)
-    for _ in document.local_steps(params, length):  # runs locally, because the cluster may not be running yet
+    for _ in document.steps(params, length, local=True):  # runs locally, because the cluster may not be running yet
         pass
     document.read()
-    document.history = History(document.path[-1])  # an empty history, so there is nothing to undo
+    document.history = History()  # an empty history, so there is nothing to undo
     return document
 
 
@@ -114,7 +114,7 @@ def own_words(loaded: LoadedModel) -> str:
     if start_ids(loaded.tokenizer) or not can_encode(loaded, "\n"):
         return ""
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=OPENINGS["en"][1])
-    return "".join(step.text for step in Generation(loaded, "\n").local_steps(params, OWN_TOKENS)).strip()
+    return "".join(step.text for step in Generation(loaded, "\n").steps(params, OWN_TOKENS, local=True)).strip()
 
 
 def first_prompt(loaded: LoadedModel, text: str = "", *, most: int | None = None) -> str:

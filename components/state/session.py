@@ -36,7 +36,7 @@ class ArchivedDocument:
     def restored(self) -> Generation:
         """Return the document with its history but without activations."""
         document = Generation.from_json(self.file)
-        document.history = self.history
+        document.history = self.history.copy()
         return document
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, get_args
 
@@ -16,8 +15,7 @@ from gpt.tokenizer import TextDecoder, Vocabulary, as_token_ids, hold_back, plai
 MAX_TOKENS = 2**16  # limit on the tokens in all branches of a document
 End = tuple[int, str]  # the last node of a text, and the white space held back after it (see `Document.held`)
 OriginKind = Literal["typed", "sampled", "chosen"]
-_keys = count(1)
-_NOT_RETYPED = None, 0, 0, None
+KEYS = count(1)
 
 
 @dataclass(frozen=True)
@@ -61,48 +59,39 @@ class TokenTree:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens: list[Token] = []
         self.depths: list[int] = []
-        self._children: list[list[int]] = []
+        self._nodes: dict[Token, int] = {}
         for token in tokens:
             self._append(token)
 
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def add(self, token_id: int, origin: Origin, parent: int) -> int:
-        """Return the child with this id and origin, adding it if it does not exist."""
-        for child in self._children[parent]:
-            if (self.tokens[child].token_id, self.tokens[child].origin) == (token_id, origin):
-                return child
-        self._append(Token(token_id, parent, origin))
-        return len(self.tokens) - 1
+    def add(self, token: Token) -> int:
+        """Return the node that is equal to this one, adding it if it does not exist."""
+        node = self._nodes.get(token)
+        return self._append(token) if node is None else node
 
-    def children(self, node: int) -> list[int]:
-        """Return the children of a node, oldest first."""
-        return list(self._children[node])
+    def children(self) -> list[list[int]]:
+        """Return the children of every node, oldest first."""
+        children: list[list[int]] = [[] for _ in self.tokens]
+        for node, token in enumerate(self.tokens):
+            if token.parent is not None:
+                children[token.parent].append(node)
+        return children
 
-    def leaves(self) -> list[int]:
-        """Return the last node of every branch, oldest branch first."""
-        return [node for node, children in enumerate(self._children) if not children]
-
-    def path(self, node: int) -> list[int]:
-        return self.path_after(node, [])
-
-    def path_after(self, node: int, path: Sequence[int]) -> list[int]:
-        """Return the nodes on the path from the root to `node` that are not on `path`."""
+    def path(self, node: int, after: Sequence[int] = ()) -> list[int]:
+        """Return the nodes on the path from the root to `node` that are not on the path `after`."""
         self.check(node)
         nodes: list[int] = []
         step: int | None = node
-        while step is not None and (self.depths[step] >= len(path) or path[self.depths[step]] != step):
+        while step is not None and (self.depths[step] >= len(after) or after[self.depths[step]] != step):
             nodes.append(step)
             step = self.tokens[step].parent
         return nodes[::-1]
 
     def truncate(self, count: int) -> None:
-        for node in range(len(self.tokens) - 1, count - 1, -1):
-            parent = self.tokens[node].parent
-            if parent is not None:
-                self._children[parent].remove(node)
-        del self.tokens[count:], self.depths[count:], self._children[count:]
+        del self.tokens[count:], self.depths[count:]
+        self._nodes = {token: node for token, node in self._nodes.items() if node < count}
 
     def check(self, node: int) -> None:
         if not 0 <= node < len(self.tokens):
@@ -112,38 +101,27 @@ class TokenTree:
         if len(self.tokens) + count > MAX_TOKENS:
             raise GPTError("document.too_large", limit=MAX_TOKENS)
 
-    def _append(self, token: Token) -> None:
+    def _append(self, token: Token) -> int:
         self.check_room(1)
-        number = len(self.tokens)
-        if token.parent is not None if number == 0 else token.parent is None or not 0 <= token.parent < number:
-            raise GPTError("document.token_parent", number=number, last=number - 1, parent=token.parent)
-        del self.depths[number:], self._children[number:]  # of an interrupted call
-        self.depths.append(0 if token.parent is None else self.depths[token.parent] + 1)
-        self._children.append([])
+        number, parent = len(self.tokens), token.parent
+        if parent is not None if number == 0 else parent is None or not 0 <= parent < number:
+            raise GPTError("document.token_parent", number=number, last=number - 1, parent=parent)
+        self.depths[number:] = [
+            0 if parent is None else self.depths[parent] + 1
+        ]  # an interrupted call may have added it
         self.tokens.append(token)
-        if token.parent is not None:
-            self._children[token.parent].append(number)
+        return self._nodes.setdefault(token, number)
 
 
+@dataclass
 class History:
-    """The end of the text after each action, for undo and redo. node: the last node before the first action."""
+    """Ends of the text: before each action, oldest first (`past`), and after each undone action, oldest last."""
 
-    def __init__(self, node: int) -> None:
-        self._ends: list[End] = [(node, "")]
-        self._current = 0
+    past: list[End] = field(default_factory=list)
+    future: list[End] = field(default_factory=list)
 
     def copy(self) -> History:
-        other = History(0)
-        other._ends, other._current = list(self._ends), self._current
-        return other
-
-    @property
-    def can_undo(self) -> bool:
-        return self._current > 0
-
-    @property
-    def can_redo(self) -> bool:
-        return self._current < len(self._ends) - 1
+        return History([*self.past], [*self.future])
 
     def push(self, before: End, after: End, *, joined: bool = False) -> None:
         """Record the end of the text before and after an action. An action that changes nothing leaves no entry.
@@ -152,29 +130,11 @@ class History:
         """
         if before == after and not joined:
             return
-        if joined and self.can_undo:
-            self._current -= 1
-        else:
-            self._ends[self._current] = before
-        self.clear_redo()
-        if after != self._ends[self._current]:
-            self._ends.append(after)
-            self._current += 1
-
-    def clear_redo(self) -> None:
-        del self._ends[self._current + 1 :]
-
-    def undo(self) -> End:
-        """Undo an action and return the end of the text. Raises ValueError if there is nothing to undo."""
-        require(self.can_undo, "document.nothing_to_undo")
-        self._current -= 1
-        return self._ends[self._current]
-
-    def redo(self) -> End:
-        """Redo an action and return the end of the text. Raises ValueError if there is nothing to redo."""
-        require(self.can_redo, "document.nothing_to_redo")
-        self._current += 1
-        return self._ends[self._current]
+        if joined and self.past:
+            before = self.past.pop()
+        self.future.clear()
+        if after != before:
+            self.past.append(before)
 
 
 class Document:
@@ -186,12 +146,13 @@ class Document:
     dropped: ids before the text that no longer fit into the context (see `gpt.documents.generation`).
     key: unique among the documents in this process. It changes when the edits are replaced, and when nodes are removed,
         because their numbers are reused.
+    history: actions for `undo` and `redo`. Set this to restore a saved document's history.
     """
 
+    history: History
     _n_prompt_nodes: int
     _held: dict[int, str]  # by node: white space typed after it
-    # The latest run of `retype` calls: the text's end before it, its first node, its tree's length and its text's end.
-    _retyped: tuple[End | None, int, int, End | None]
+    _retyped: tuple[int, object] | None  # first node of the latest run of `retype` calls, and the `_state` after it
 
     def __init__(
         self,
@@ -202,7 +163,7 @@ class Document:
         node: int,
         dropped: Sequence[int] = (),
     ) -> None:
-        self.tokenizer, self.block_size, self.key, self.dropped = tokenizer, block_size, next(_keys), [*dropped]
+        self.tokenizer, self.block_size, self.key, self.dropped = tokenizer, block_size, next(KEYS), [*dropped]
         self._set_tree(tree, n_prompt_nodes, node)
 
     @property
@@ -220,7 +181,7 @@ class Document:
         if held != self.held:
             self._held = {node: text for node, text in self._held.items() if node != self.path[-1]}
             self._held |= {self.path[-1]: held} if held else {}
-            self._renew_key()
+            self.key = next(KEYS)
 
     def held_after(self, position: int) -> str:
         """Return the white space with which the token after a position had to begin, or has to if it is the last."""
@@ -245,12 +206,12 @@ class Document:
     @property
     def can_undo(self) -> bool:
         """Whether there is an action to undo."""
-        return self._history.can_undo
+        return bool(self.history.past)
 
     @property
     def can_redo(self) -> bool:
         """Whether there is an action to redo."""
-        return self._history.can_redo
+        return bool(self.history.future)
 
     def origin(self, position: int) -> Origin:
         """Return the origin of the token at a position in the current text."""
@@ -282,10 +243,11 @@ class Document:
         at_end = after is None or after == len(self.path) - 1
         before = self.held if at_end else ""
         text, held = hold_back(self.tokenizer, before + text)
-        encode = (
-            partial(self.tokenizer.encode_special, is_start=False) if special else self.tokenizer.encode_continuation
-        )
-        return self._add(encode(text), TYPED, after, held=held) + held
+        if special:
+            ids = self.tokenizer.encode_special(text, is_start=False)
+        else:
+            ids = self.tokenizer.encode_continuation(text)
+        return self._add(ids, TYPED, after, held=held) + held
 
     def retype(self, ids: Sequence[int], keep: int, held: str = "", *, joined: bool = True) -> None:
         """Replace everything after the first `keep` tokens with typed tokens.
@@ -297,25 +259,25 @@ class Document:
         only the prompt, this edits the prompt itself, which cannot be undone. Raises ValueError, leaving the text
         unchanged, if keep < 1, the tokens exceed the context, or an id is unknown.
         """
-        ids, last = as_token_ids(ids), self._node(keep - 1)
+        ids, last, is_prompt = as_token_ids(ids), self._node(keep - 1), len(self.tree) == self._n_prompt_nodes
         if ids == self.ids[keep:] and held == self.held:
             return
-        before, first, size, end = self._retyped
-        is_prompt = len(self.tree) == self._n_prompt_nodes
-        if before is None or not joined or (size, end) != (len(self.tree), self._end):
-            joined, before, first = False, self._end, len(self.tree)
         self._check(ids, last)
+        before, first = self._end, len(self.tree)
+        if joined and self.history.past and self._retyped is not None and self._retyped[1] == self._state:
+            before, first = self.history.past.pop(), self._retyped[0]
         self._go_to(last)
-        self._remove_nodes(max(1 if is_prompt else first, last + 1))
-        for token_id in ids:
-            last = self.tree.add(token_id, TYPED, last)
-        self._go_to(last)
-        self.held = held
-        self._retyped = (before, first, len(self.tree), self._end) if self._end != before else _NOT_RETYPED
+        start = max(1 if is_prompt else first, last + 1)
+        if start < len(self.tree):
+            self.tree.truncate(start)
+            self._held = {node: held for node, held in self._held.items() if node < start}
+            self.key = next(KEYS)
+        self._extend(last, ids, TYPED, held)
         if is_prompt:
-            self._n_prompt_nodes, self._history = len(self.tree), History(last)
+            self._n_prompt_nodes, self.history = len(self.tree), History()
         else:
-            self._history.push(before, self._end, joined=joined)
+            self.history.push(before, self._end)
+        self._retyped = None if self._end == before else (first, self._state)
 
     def go_back(self, position: int) -> None:
         """End the text after this position. The rest stays in the tree."""
@@ -326,48 +288,45 @@ class Document:
         self.tree.check(node)
         before = self._end
         self._go_to(node)
-        self._history.push(before, self._end)
+        self.history.push(before, self._end)
 
     def undo(self) -> None:
         """Undo the latest action. Raises ValueError if there is nothing to undo."""
-        self._return_to(self._history.undo())
+        require(self.can_undo, "document.nothing_to_undo")
+        self._retrace(self.history.past, self.history.future)
 
     def redo(self) -> None:
         """Redo the last undone action. Raises ValueError if there is nothing to redo."""
-        self._return_to(self._history.redo())
-
-    @property
-    def history(self) -> History:
-        """Actions for `undo` and `redo`. Set this to restore a saved document's history."""
-        return self._history
-
-    @history.setter
-    def history(self, history: History) -> None:
-        self._history = history.copy()
+        require(self.can_redo, "document.nothing_to_redo")
+        self._retrace(self.history.future, self.history.past)
 
     def _add(
         self, ids: Sequence[int], origin: Origin, after: int | None = None, *, held: str = "", joined: bool = False
     ) -> str:
         """Add all tokens after a position as one action. White space held back there is not written a second time."""
-        ids, before, held_after = as_token_ids(ids), self._end, held
+        ids, before = as_token_ids(ids), self._end
         node = self.path[-1] if after is None else self._node(after)
-        held = self.held if node == self.path[-1] else ""
-        if held and ids and not self.tokenizer.token_bytes(ids[0]).startswith((b" ", b"\t")):
-            ids = [*self.tokenizer.encode_continuation(held), *ids]
+        begin = self.held if node == self.path[-1] else ""
+        if begin and ids and not self.tokenizer.token_bytes(ids[0]).startswith((b" ", b"\t")):
+            ids = [*self.tokenizer.encode_continuation(begin), *ids]
         self._check(ids, node)
+        completed = self._extend(node, ids, origin, held)
+        self.history.push(before, self._end, joined=joined)
+        return completed.removeprefix(begin if completed.startswith(begin) else " ") if begin else completed
+
+    def _extend(self, node: int, ids: Sequence[int], origin: Origin, held: str) -> str:
+        """End the text with these tokens after a node, and return the characters that they complete."""
         for token_id in ids:
-            node = self.tree.add(token_id, origin, node)
+            node = self.tree.add(Token(token_id, node, origin))
         completed = self._go_to(node)
-        self.held = held_after
-        self._history.push(before, self._end, joined=joined)
-        return completed.removeprefix(held if completed.startswith(held) else " ") if held else completed
+        self.held = held
+        return completed
 
     def check_room(self, n: int = 1, after: int | None = None) -> None:
         """Raise ValueError if n tokens do not fit after position `after`, by default the last."""
         room = self.block_size - (len(self.ids) - 1 if after is None else after)
-        if n > room == 0:
-            raise GPTError("context.full", limit=self.block_size)
         if n > room:
+            require(room, "context.full", limit=self.block_size)
             raise GPTError("context.no_room", n=n, limit=self.block_size, room=room)
 
     def check_whole(self) -> None:
@@ -381,20 +340,9 @@ class Document:
             self.tokenizer.token_bytes(token_id)  # raises for an unknown id
         self.tree.check_room(len(ids))
 
-    def _remove_nodes(self, start: int) -> None:
-        """Remove node `start` and all later ones. None of them may be part of the text."""
-        if start < len(self.tree):
-            self.tree.truncate(start)
-            self._held = {node: held for node, held in self._held.items() if node < start}
-            self._renew_key()
-
-    def _renew_key(self) -> None:
-        self.key = next(_keys)
-
     def _set_tree(self, tree: TokenTree, n_prompt_nodes: int, node: int) -> None:
-        self.tree, self._n_prompt_nodes, self._history = tree, n_prompt_nodes, History(node)
-        self._retyped = _NOT_RETYPED
-        self._held = {}
+        self.tree, self._n_prompt_nodes, self._held = tree, n_prompt_nodes, {}
+        self.history, self._retyped = History(), None
         self.ids: list[int] = []
         self.path: list[int] = []
         self._restart_decoder()
@@ -404,14 +352,20 @@ class Document:
     def _end(self) -> End:
         return self.path[-1], self.held
 
-    def _return_to(self, end: End) -> None:
-        node, held = end
-        self._go_to(node)
-        self.held = held
+    @property
+    def _state(self) -> object:
+        """What every action changes."""
+        return self._end, len(self.tree), len(self.history.past)
+
+    def _retrace(self, ends: list[End], others: list[End]) -> None:
+        """Return to the latest of these ends of the text, and add the present one to the others."""
+        others.append(self._end)
+        node, held = ends.pop()
+        self._extend(node, [], TYPED, held)
 
     def _go_to(self, node: int) -> str:
         """End the text at this node and return the characters completed by new tokens."""
-        added = self.tree.path_after(node, self.path)
+        added = self.tree.path(node, after=self.path)
         shared = self.tree.depths[node] + 1 - len(added)
         if shared < len(self.path):
             self._cut(shared)

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +20,7 @@ from gpt.analysis.predictions import TextStatistics, TokenStatistics, text_stati
 from gpt.background import threads_for
 from gpt.cache import KVCache, with_room
 from gpt.checks import check_head, check_layer, require
-from gpt.documents.document import TYPED, Document, Origin, Token, TokenTree, common_prefix_length
+from gpt.documents.document import KEYS, TYPED, Document, Origin, Token, TokenTree, common_prefix_length
 from gpt.documents.edit_text import format_edits, parse_edits
 from gpt.documents.saved_document import SavedDocument
 from gpt.edits import Edits
@@ -42,6 +42,9 @@ NO_EDITS = Edits()
 MAX_LOSSES = 5  # limit on consecutive replica failures without a new token
 FLOAT32 = "<f4"  # little-endian
 FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
+# A draw, the seconds that it took, and any states read by another process: the first one's position, and (n * C,)
+Drawn = tuple[Draw, float, tuple[int, Tensor] | None]
+Draws = Generator[Drawn | None, None, None]  # None while there are none
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class Generation(Document):
         """Return an independent copy that shares the model."""
         other = Generation(self.loaded, self.prompt_ids, edits=self.edits, dropped=self.dropped)
         other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1])
-        other.history, other._held = self.history, dict(self._held)
+        other.history, other._held = self.history.copy(), dict(self._held)
         other._cache, other._newest = self._cache.share(), self._newest
         other._states, other._n_read = self.states().clone(), self._n_read
         return other
@@ -130,7 +133,7 @@ class Generation(Document):
     def edit(self, edits: Edits | None) -> None:
         """Replace the edits, discard the activations, and give the document a new key."""
         if (edits or Edits()) != (self.edits or Edits()):
-            self._renew_key()
+            self.key = next(KEYS)
             self._set_edits(edits)
 
     def _set_edits(self, edits: Edits | None) -> None:
@@ -146,10 +149,13 @@ class Generation(Document):
 
     def to_json(self) -> str:
         """Serialise the document as JSON. Raises ValueError for hooks and for patches without ids."""
-        edits, dropped, tokens = format_edits(self.edits or Edits()), tuple(self.dropped), tuple(self.tree.tokens)
-        name, n_vocab = self.loaded.name, self.loaded.model.config.vocab_size
-        held = tuple(self._held.items())
-        return SavedDocument(name, n_vocab, self._n_prompt_nodes, self.path[-1], tokens, edits, dropped, held).to_json()
+        name, n_vocab, edits = (
+            self.loaded.name,
+            self.loaded.model.config.vocab_size,
+            format_edits(self.edits or NO_EDITS),
+        )
+        tree, held = (self._n_prompt_nodes, self.path[-1], self.tree.tokens), [*self._held.items()]
+        return SavedDocument(name, n_vocab, *tree, edits, self.dropped, held).to_json()
 
     @classmethod
     def from_json(cls, text: str, loaded: LoadedModel | None = None) -> Generation:
@@ -161,9 +167,9 @@ class Generation(Document):
         saved = SavedDocument.from_json(text)
         loaded = get_model(saved.model) if loaded is None else loaded
         saved.check(loaded)
-        prompt = [token.token_id for token in saved.tokens[: saved.n_prompt]]
+        prompt = [token.token_id for token in saved.tokens[: saved.prompt_tokens]]
         document = cls(loaded, prompt, edits=saved.edits_for(loaded), dropped=saved.dropped)
-        document._set_tree(TokenTree(saved.tokens), saved.n_prompt, saved.current)
+        document._set_tree(TokenTree(saved.tokens), saved.prompt_tokens, saved.current)
         document._held = dict(saved.held)
         return document
 
@@ -331,21 +337,16 @@ class Generation(Document):
 
         Raises ValueError if the context is full.
         """
-        if self.loaded.deployed is None:
-            return self.take_step(with_seed(params))
-        return next(patient(_remote_stream(self, self.loaded.deployed.stream, with_seed(params), None)))[1]
+        return next(self.steps(params, 2))  # the first of two, because the last one would have a finish_reason
 
-    def steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
+    def steps(self, params: SamplingParams, max_new_tokens: int, *, local: bool = False) -> Iterator[Step]:
         """Generate up to max_new_tokens steps, which `undo` treats as one action.
 
         The last step has a finish_reason unless generation was `stopped`. On ZeroGPU, all steps run in one GPU call.
         For a deployed model, a replica generates them ahead of time.
+        local: whether to run in this process in any case, on the model's own device.
         """
-        return (step for _, step in patient(stream(self, params, max_new_tokens)))
-
-    def local_steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
-        """Like `steps`, but always run in this process, on the model's own device."""
-        return (step for _, step in _local_stream(self, with_seed(params), max_new_tokens))
+        return (step for _, step in patient(stream(self, params, max_new_tokens, local=local)))
 
     @property
     def stopped(self) -> bool:
@@ -370,10 +371,8 @@ class Generation(Document):
             "slides": slides,
         }
 
-    def take_step(
-        self, params: SamplingParams, *, joined: bool = False, left: int | None = None, slides: bool = False
-    ) -> Step:
-        """Read the unread tokens in this process, then sample and append one token. See `append_draw`."""
+    def draw_next(self, params: SamplingParams) -> Drawn:
+        """Read the unread tokens in this process, and sample the next token."""
         began = time.perf_counter()
         self.check_room()
         self._read_here()
@@ -381,40 +380,32 @@ class Generation(Document):
         logits = self.logits(position) if self.held else self._logits(position)
         with self._engine.sampling, threads_for(len(logits)) if len(logits) > MAX_SERIAL else nullcontext():
             draw = sample(logits, params, position=len(self.dropped) + len(self.ids), previous_ids=self.ids)
-        return self.append_draw(draw, params, began, joined=joined, left=left, slides=slides)
+        return draw, time.perf_counter() - began, None
 
-    def append_draw(
-        self,
-        draw: Draw,
-        params: SamplingParams,
-        began: float,
-        *,
-        joined: bool = False,
-        left: int | None = None,
-        slides: bool = False,
-    ) -> Step:
+    def append_draw(self, drawn: Drawn, params: SamplingParams, left: int, *, joined: bool, slides: bool) -> Step:
         """Append a drawn token.
 
-        joined: whether it belongs to the same action as the previous one. left: number of steps that follow at most;
-        None for a single step. slides: whether a full context does not end the text.
+        left: number of steps that follow at most. joined: whether it belongs to the same action as the previous one.
+        slides: whether a full context does not end the text.
         """
+        (token_id, probability, rank, entropy, u), seconds, read = drawn
         origin = self.tree.tokens[self.path[-1]].origin
         if origin.params is not params or origin.held != self.held:
             origin = Origin("sampled", params, self.held)
-        text = self._add([draw.token_id], origin, joined=joined)
+        text = self._add([token_id], origin, joined=joined)
+        if read is not None:
+            self._keep_reply(*read)
         reason: FinishReason | None = None
-        if draw.token_id in self.tokenizer.eot_ids:
+        if token_id in self.tokenizer.eot_ids:
             reason = "end_of_text"
         elif self.full and not slides:
             reason = "context_full"
         elif left == 0:
             reason = "max_new_tokens"
-        if left is not None and reason in ("max_new_tokens", "context_full"):
+        if reason in ("max_new_tokens", "context_full"):
             text += self._decoder.finish()  # replacement characters for an incomplete one
             self._restart_decoder()  # a later token may complete it
         position = len(self.dropped) + len(self.ids) - 1
-        token_id, probability, rank, entropy, u = draw
-        seconds = time.perf_counter() - began
         return Step(token_id, text, probability, rank, entropy, position, u, reason, seconds)
 
     def _keep_reply(self, start: int, states: Tensor) -> None:
@@ -439,7 +430,7 @@ class Generation(Document):
         """Forget all activations if those of a text of this length differ at every position (see `KVCache.begin`)."""
         if self._cache.begin(min(len(self.ids), self.block_size)):
             self._newest, self._n_read = None, 0
-            self._renew_key()
+            self.key = next(KEYS)
 
     def _cut(self, length: int) -> None:
         if length < self.n_read:
@@ -459,12 +450,15 @@ def statistics_of(logits: Tensor, token_id: int) -> TokenStatistics:
     return TokenStatistics(math.exp(own), rank, entropy_bits(log_p.exp()).item(), -own / math.log(2))
 
 
-def together(documents: Sequence[Generation], runs: Sequence[Iterator[Step]]) -> Iterator[tuple[Step | None, ...]]:
-    """Yield the next step of each run of `Generation.steps`, None for a run that has ended, until all have.
+def together(
+    texts: Sequence[tuple[Generation, SamplingParams]], max_new_tokens: int
+) -> Iterator[tuple[Step | None, ...]]:
+    """Yield the next step of each text, None for a text that has ended, until all have. See `Generation.steps`.
 
     Documents of one model are read in shared passes, unless the model runs in another process.
     """
-    going = list(documents)
+    runs = [document.steps(params, max_new_tokens) for document, params in texts]
+    going = [document for document, _ in texts]
     while going:
         here = [] if on_zero_gpu() else [each for each in going if each.loaded.deployed is None and each.has_unread]
         for engine in {each._engine for each in here}:
@@ -473,93 +467,78 @@ def together(documents: Sequence[Generation], runs: Sequence[Iterator[Step]]) ->
                 for each, read in zip(unread, engine.read_together([each._unread for each in unread]), strict=True):
                     each._keep(*read)
         steps = tuple(next(run, None) for run in runs)
-        going = [each for each, step in zip(documents, steps, strict=True) if step and step.finish_reason is None]
+        going = [each for (each, _), step in zip(texts, steps, strict=True) if step and step.finish_reason is None]
         if any(steps):
             yield steps
 
 
 def stream(
-    document: Generation, params: SamplingParams, max_new_tokens: int, *, slides: bool = False
+    document: Generation, params: SamplingParams, max_new_tokens: int, *, slides: bool = False, local: bool = False
 ) -> Iterator[tuple[Generation, Step | None]]:
     """Generate up to max_new_tokens steps, and yield each with its document.
 
     slides: whether to drop the first token before each new one once the context is full. Each step then reads a full
         context again, as in `gpt.generate_greedy`: all tokens shift by one position, which invalidates the cached keys
         and values. A new document replaces the given one for each token from then on.
+    local: see `Generation.steps`.
     Yields None instead of a step, every POLL_SECONDS, while a cluster is unreachable or busy. The last step has a
     finish_reason unless generation was stopped.
     """
-    params = with_seed(params)
-    if on_zero_gpu():
-        lend = partial(zero_gpu_replies, document.loaded)
-        return _remote_stream(document, lend, params, max_new_tokens, slides=slides)
-    if document.loaded.deployed is not None:
-        return _remote_stream(document, document.loaded.deployed.stream, params, max_new_tokens, slides=slides)
-    return _local_stream(document, params, max_new_tokens, slides=slides)
+    params, loaded, last_node, left = with_seed(params), document.loaded, None, max_new_tokens
 
+    def drawn_here() -> Draws:
+        while True:
+            yield document.draw_next(params)
 
-def _local_stream(
-    document: Generation, params: SamplingParams, max_new_tokens: int, *, slides: bool = False
-) -> Iterator[tuple[Generation, Step]]:
-    last_node = None
-    for left in reversed(range(max_new_tokens)):
-        if document.stopped:
-            return
-        if slides and document.full:
-            document = document.without_first()
-        joined = not slides and document.path[-1] == last_node
-        step = document.take_step(params, joined=joined, left=left, slides=slides)
-        last_node = document.path[-1]
-        yield document, step
-        if step.finish_reason is not None:
-            return
+    def request() -> dict[str, Any]:
+        return document.request(params, left, slides=slides)
 
-
-def _remote_stream(
-    document: Generation,
-    send: Callable[[dict[str, Any]], Replies],
-    params: SamplingParams,
-    max_new_tokens: int | None,
-    *,
-    slides: bool = False,
-) -> Iterator[tuple[Generation, Step | None]]:
-    """Add the replies of another process to a document. If it is lost, another continues from the document's ids.
-
-    send: sends a request; raises ConnectionLost if nothing can be reached. max_new_tokens: None for a single step,
-    which never has the finish_reason "max_new_tokens".
-    """
-    left, last_node, losses = max_new_tokens, None, 0
-    while left != 0:
-        try:
+    if not local and on_zero_gpu():
+        draws = drawn_elsewhere(partial(zero_gpu_replies, loaded), request)
+    elif not local and loaded.deployed is not None:
+        draws = drawn_elsewhere(loaded.deployed.stream, request)
+    else:
+        draws = drawn_here()
+    with closing(draws), suppress(StopIteration):  # the other process may end the text early
+        while left > 0 and not document.stopped:
             if slides and document.full:
                 document = document.without_first()
-            with closing(send(document.request(params, 1 if left is None else left, slides=slides))) as found:
+            if (drawn := next(draws)) is None:
+                yield document, None
+                continue
+            left -= 1
+            joined = not slides and document.path[-1] == last_node
+            step = document.append_draw(drawn, params, left, joined=joined, slides=slides)
+            last_node = document.path[-1]
+            yield document, step
+            if step.finish_reason is not None:
+                return
+
+
+def drawn_elsewhere(send: Callable[[dict[str, Any]], Replies], request: Callable[[], dict[str, Any]]) -> Draws:
+    """Yield the draws of another process. If it is lost, another continues from the document's ids.
+
+    send: sends a request; raises ConnectionLost if nothing can be reached.
+    """
+    losses = 0
+    while True:
+        try:
+            with closing(send(request())) as found:
                 for reply in found:
                     if reply is None:
-                        yield document, None
+                        yield None
                         continue
-                    states = states_of(reply)
+                    read = reply["start"], states_of(reply)
                     for draw in reply["draws"]:
-                        if document.stopped:
-                            return
-                        if slides and document.full:
-                            document = document.without_first()
-                        began = time.perf_counter() - reply["seconds"] / len(reply["draws"])
-                        joined = not slides and document.path[-1] == last_node
-                        left = None if left is None else left - 1
-                        step = document.append_draw(Draw(*draw), params, began, joined=joined, left=left, slides=slides)
-                        document._keep_reply(reply["start"], states)
-                        last_node, losses = document.path[-1], 0
-                        yield document, step
-                        if step.finish_reason is not None or left is None:
-                            return
+                        losses = 0
+                        yield Draw(*draw), reply["seconds"] / len(reply["draws"]), read
             return
         except ConnectionLost as lost:
             if not lost.answered:
                 time.sleep(POLL_SECONDS)
             elif (losses := losses + 1) > MAX_LOSSES:
                 raise GPTError("cluster.lost", n=MAX_LOSSES) from None
-            yield document, None
+            yield None
 
 
 def patient(steps: Iterator[tuple[Generation, Step | None]]) -> Iterator[tuple[Generation, Step]]:
@@ -606,7 +585,8 @@ def replies(
         yield reply()
         return
     params, slides = SamplingParams(**request["params"]), request["slides"]
-    for current, step in _local_stream(document, params, request["max_new_tokens"], slides=slides):
+    for current, step in stream(document, params, request["max_new_tokens"], slides=slides, local=True):
+        assert step is not None  # in this process
         draws.append(Draw(step.token_id, step.probability, step.rank, step.entropy, step.draw))
         seconds += step.seconds
         if current.key != key:  # another document, or all of its activations differ

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from gpt.checks import is_integer, require
@@ -23,20 +24,20 @@ MAX_FILE_CHARS = 2**24
 class SavedDocument:
     """The contents of a document file.
 
-    model: name of the model. vocab_size: the model's vocabulary size. tokens: nodes of the `TokenTree`; the first
-    n_prompt form the prompt. current: the last node of the current text. edits: in the format of
+    model: name of the model. vocab_size: the model's vocabulary size. tokens: nodes of the `TokenTree`, of which the
+    first prompt_tokens form the prompt. current: the last node of the current text. edits: in the format of
     `gpt.documents.edit_text`. dropped: ids before the first token (see `Document`). held: pairs of a node and the
     white space typed after it.
     """
 
     model: str
     vocab_size: int
-    n_prompt: int
+    prompt_tokens: int
     current: int
-    tokens: tuple[Token, ...]
+    tokens: Sequence[Token]
     edits: str = ""
-    dropped: tuple[int, ...] = ()
-    held: tuple[tuple[int, str], ...] = ()
+    dropped: Sequence[int] = ()
+    held: Sequence[tuple[int, str]] = ()
 
     def to_json(self) -> str:
         """Serialise the document. Tokens with equal settings share one settings entry."""
@@ -48,18 +49,8 @@ class SavedDocument:
             entry |= {} if origin.params is None else {"settings": settings.index(origin.params)}
             entry |= {"held": origin.held} if origin.held else {}
             tokens.append(entry)
-        data = {
-            "format": FORMAT,
-            "version": VERSION,
-            "model": self.model,
-            "vocab_size": self.vocab_size,
-            "prompt_tokens": self.n_prompt,
-            "current": self.current,
-            **{name: value for name in ("edits", "dropped", "held") if (value := getattr(self, name))},
-            "settings": [params.given() for params in settings],
-            "tokens": tokens,
-        }
-        return json.dumps(data, indent=1)
+        written = {"settings": [params.given() for params in settings], "tokens": tokens}
+        return json.dumps({"format": FORMAT, "version": VERSION} | vars(self) | written, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> SavedDocument:
@@ -75,16 +66,8 @@ class SavedDocument:
         require(version == VERSION, "document_file.version", version=version, known=VERSION)
         try:
             settings = [SamplingParams(**entry) for entry in data["settings"]]
-            saved = cls(
-                model=data["model"],
-                vocab_size=data["vocab_size"],
-                n_prompt=data["prompt_tokens"],
-                current=data["current"],
-                tokens=tuple(read_token(entry, settings) for entry in data["tokens"]),
-                edits=data.get("edits", ""),
-                dropped=tuple(data.get("dropped", ())),
-                held=tuple((node, held) for node, held in data.get("held", ())),
-            )
+            given = {each.name: data[each.name] for each in fields(cls) if each.name in data}
+            saved = cls(**given | {"tokens": [read_token(entry, settings) for entry in data["tokens"]]})
             TokenTree(saved.tokens)  # raises unless they form a tree
             require(saved._is_sound(), "document_file.damaged")
         except GPTError:
@@ -96,13 +79,13 @@ class SavedDocument:
     def _is_sound(self) -> bool:
         """Return whether all numbers are in their ranges, and the first tokens are a typed prompt."""
         n, ids = len(self.tokens), [*self.dropped, *(token.token_id for token in self.tokens)]
-        prompt = enumerate(self.tokens[: self.n_prompt])
+        prompt = enumerate(self.tokens[: self.prompt_tokens])
         held = [*(text for _, text in self.held), *(token.origin.held for token in self.tokens)]
         return (
             isinstance(self.model, str)
             and isinstance(self.edits, str)
-            and all(map(is_integer, (self.n_prompt, self.current, *ids)))
-            and 1 <= self.n_prompt <= n
+            and all(map(is_integer, (self.prompt_tokens, self.current, *ids)))
+            and 1 <= self.prompt_tokens <= n
             and 0 <= self.current < n
             and all(0 <= token_id < self.vocab_size for token_id in ids)
             and all((token.origin, token.parent) == (TYPED, i - 1 if i else None) for i, token in prompt)

@@ -349,13 +349,13 @@ def test_the_loss_is_the_cross_entropy_of_the_model() -> None:
 
 
 def test_steering_writes_both_texts_in_one_place_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    admitted, paired = list[int](), analysis.paired_steps
+    admitted, paired = list[int](), analysis.together
 
     def steps(*arguments: Any) -> Any:
         admitted.append(get_model().engine.admission.n_admitted)
         return paired(*arguments)
 
-    monkeypatch.setattr(analysis, "paired_steps", steps)
+    monkeypatch.setattr(analysis, "together", steps)
     found = ENDPOINTS.steer(DOG, "rain", max_new_tokens=4)
     assert admitted == [1]
     assert found["without"] != found["steered"]

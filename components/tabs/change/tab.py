@@ -23,8 +23,8 @@ from components.tabs.change.patching import patching_section
 from components.text_views import TwoTexts, token_lines
 from components.widgets.tokens import tokens
 from gpt import Edits, Generation, SamplingParams
-from gpt.documents.comparison import paired_steps
 from gpt.documents.edit_text import edits_as_python
+from gpt.documents.generation import together
 from gpt.documents.snippets import loading_line, params_as_python
 from gpt.tokenizer import prompt_text
 
@@ -62,7 +62,7 @@ def _write(session: Session, pair: change.WrittenPair, texts: TwoTexts, job: Job
     with admitted(session, original.loaded) as waiting:
         yield from waiting
         try:
-            steps = paired_steps(*texts.documents, *texts.params, pair.length)
+            steps = together(list(zip(texts.documents, texts.params, strict=True)), pair.length)
             yield from texts.write(waiting, job, steps, show, session.settings.pace)
         finally:
             original.read()

@@ -283,19 +283,19 @@ def divergence(s: Any) -> Drawing:
     raw, final = np.array([each.raw for each in found]), np.array([each.final for each in found])
     figure = divergence_bars(
         {t("compare.divergence.raw"): raw, t("compare.divergence.final"): final},
-        [token_text(tokenizer, left.ids[each.position]) for each in found],
+        [token_text(tokenizer, token_id) for token_id in left.ids[: len(found)]],
         selected=position if position is not None and position < len(found) else None,
     )
     if not raw.any() and not final.any():
         return figure, t("compare.divergence.none", n=len(found)), t("compare.divergence.note")
-    most = max(found, key=lambda each: (each.final, each.raw))
+    place, most = max(enumerate(found), key=lambda each: (each[1].final, each[1].raw))
     sentence = t(
         "compare.divergence.says",
         n=len(found),
         raw=bits(raw.mean()),
         final=bits(final.mean()),
         most=bits(most.final),
-        token=placed(quoted(tokenizer, left.ids[most.position]), most.position),
+        token=placed(quoted(tokenizer, left.ids[place]), place),
     )
     if math.isinf(most.final):
         sentence += t("compare.divergence.infinite")

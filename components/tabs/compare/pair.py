@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from components.text_views import TwoTexts
 from gpt import Generation, LoadedModel, SamplingParams, Stages, Step, distribution
-from gpt.documents.comparison import Comparison, paired_steps
+from gpt.documents.comparison import Comparison
+from gpt.documents.generation import together
 
 CHUNK = 16  # positions compared per page update
 
@@ -30,8 +31,8 @@ class Pair(TwoTexts):
         self.prompts, self.comparison = prompts, Comparison(left, right, *params)
         self.positions: list[int | None] = [None, None]
 
-    def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
-        for both in paired_steps(*self.documents, *self.params, max_new_tokens):
+    def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, ...]]:
+        for both in together(list(zip(self.documents, self.params, strict=True)), max_new_tokens):
             self.comparison.measure()
             yield both
 

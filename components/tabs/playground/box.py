@@ -131,7 +131,7 @@ def take_text(
     if replaced is not None or typed != shown:
         session.redo_stack.clear()
         if session.document is not None:
-            session.document.history.clear_redo()
+            session.document.history.future.clear()
     if not is_new_run or replaced == typed:
         replaced = None
     session.chat = loaded.tokenizer.is_chat and (session.is_chat if chat is None else chat)
@@ -209,7 +209,7 @@ def switch_chat(session: Session, on: object) -> Iterator[None]:
 def _archive(session: Session, document: Generation, replaced: str) -> None:
     """Archive the document with a text that is being replaced in the box. Its earlier actions are undone after that."""
     session.push_undo(replaced)
-    document.history = History(document.path[-1])
+    document.history = History()
 
 
 def _is_prompt(document: Generation) -> bool:

@@ -181,15 +181,16 @@ def tree(s: Any) -> dict[str, Any]:
     if s.written is None:
         return {"lanes": []}
     document, branches, path = s.written.document, s.written.document.tree, s.written.document.path
-    n_branches = len(branches.leaves())
-    if not branches.children(path[-1]) and n_branches == 1:
+    after = branches.children()
+    n_branches = after.count([])
+    if not after[path[-1]] and n_branches == 1:
         return {"lanes": []}
     lanes: list[dict[str, Any]] = []
     waiting: list[tuple[int, int | None]] = [(0, None)]
     while waiting and len(lanes) < MAX_LANES:
         node, parent = waiting.pop()
         nodes, forks = [node], list[int]()
-        while children := branches.children(nodes[-1]):
+        while children := after[nodes[-1]]:
             if children[1:]:
                 forks.append(len(nodes))
             waiting += [(child, len(lanes)) for child in reversed(children[1:])]

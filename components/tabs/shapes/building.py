@@ -110,7 +110,7 @@ def sample(models: RandomModels, written: Generation) -> Built | None:
     prompt = written.ids[: written.n_prompt]
     with initialised(models, shape, loaded.tokenizer, prompt, written) as (built, document):
         params = sampling_params(temperature=LIMITS["temperature"].default, seed=seed)
-        n_tokens = sum(1 for _ in document.local_steps(params, length))
+        n_tokens = sum(1 for _ in document.steps(params, length, local=True))
         lines = document_lines(document), document_lines(written)
         return replace(built, seed=seed, lines=lines, n_tokens=n_tokens, finished=True)
 
@@ -154,7 +154,7 @@ def _build(models: RandomModels, session: Session, job: Job) -> Generator[None]:
             show()
             yield
             # The random model is not in the registry, so it generates in this process.
-            steps = zip_longest(document.local_steps(params, LENGTH), trained.steps(params, LENGTH))
+            steps = zip_longest(document.steps(params, LENGTH, local=True), trained.steps(params, LENGTH))
             yield from texts.write(waiting, job, steps, show)
             show(finished=True)
 

@@ -124,7 +124,7 @@ OPEN_TABS = ("playground", "inside", "lessons")
 @pytest.fixture
 def linked():
     document = as_read(get_model(), "The dog ran")
-    document.history = History(document.path[-1])
+    document.history = History()
     return Session(document)
 
 

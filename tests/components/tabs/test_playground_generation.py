@@ -277,7 +277,7 @@ def test_the_page_says_that_the_cluster_is_away_and_writes_on_when_it_is_back(
     remote.language = "en"
     assert "8 tokens" in drawn(remote, "status")["text"]
     alone = Generation(get_model(), "Once upon a time")
-    list(alone.local_steps(PARAMS, LENGTH))
+    list(alone.steps(PARAMS, LENGTH, local=True))
     assert ids(remote) == alone.ids
 
 

@@ -102,16 +102,18 @@ def test_every_branch_has_one_line_that_starts_where_it_parts(seed: int) -> None
     document = wandered(seed, 60)
     branches, path = document.tree, document.path
     lanes = tree(snapshot(document))["lanes"]
-    assert sorted(lane["sent"]["node"] for lane in lanes) == sorted(branches.leaves())
+    assert sorted(lane["sent"]["node"] for lane in lanes) == [
+        node for node, after in enumerate(branches.children()) if not after
+    ]
     assert sum(lane["here"] for lane in lanes) == 1
     for number, lane in enumerate(lanes):
         leaf, parent = lane["sent"]["node"], lane["parent"]
         assert lane["end"] == branches.depths[leaf]
         if parent is not None:
             assert parent < number
-            own = branches.path_after(leaf, branches.path(lanes[parent]["sent"]["node"]))
+            own = branches.path(leaf, after=branches.path(lanes[parent]["sent"]["node"]))
             assert lane["start"] == branches.depths[leaf] - len(own)
-        on_path = len(path) - 1 if lane["here"] else branches.depths[leaf] - len(branches.path_after(leaf, path))
+        on_path = len(path) - 1 if lane["here"] else branches.depths[leaf] - len(branches.path(leaf, after=path))
         assert lane["reached"] == on_path or lane["reached"] < lane["start"]
     for parent in range(len(lanes)):
         forks = [lane["start"] for lane in lanes if lane["parent"] == parent]

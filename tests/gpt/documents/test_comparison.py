@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, SamplingParams
-from gpt.documents.comparison import Comparison, Divergence, divergence_index, paired_steps, same_vocabulary
+from gpt.documents.comparison import Comparison, Divergence, divergence_index, same_vocabulary
+from gpt.documents.generation import together
 from gpt.inference import engine
 from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.gpt.fake_models import forced_model, tiny_model
@@ -37,11 +38,11 @@ def test_two_documents_of_one_model_share_their_passes(monkeypatch):
     alone = [[step.token_id for step in each.copy().steps(WARM, n)] for each, n in ((left, 4), (right, 4))]
     passes, batched = [], engine.batched_hidden_states
     monkeypatch.setattr(engine, "batched_hidden_states", lambda *what: passes.append(len(what[1])) or batched(*what))
-    both = list(paired_steps(left, right, WARM, WARM, 4))
+    both = list(together([(left, WARM), (right, WARM)], 4))
     assert [list(ids) for ids in zip(*([a.token_id, b.token_id] for a, b in both), strict=True)] == alone
     assert passes == [2, 2, 2]  # the first token of each was read before
     changed = Generation(left.loaded, "the cat", edits=Edits(mlp_scale={0: 0.0}))
-    list(paired_steps(left, changed, WARM, WARM, 2))  # an edited text has its own passes
+    list(together([(left, WARM), (changed, WARM)], 2))  # an edited text has its own passes
     assert passes == [2, 2, 2]
 
 
@@ -49,15 +50,15 @@ def test_steps_are_none_after_the_shorter_document_and_errors_and_close_are_pass
     model = forced_model([97, 97, 259] + [97] * 21)
     # Of this model and of another one.
     for long in (Generation(model, "abcd"), Generation(forced_model([97] * 24), "ab")):
-        both = list(paired_steps(Generation(model, "ab"), long, GREEDY, GREEDY, 4))
+        both = list(together([(Generation(model, "ab"), GREEDY), (long, GREEDY)], 4))
         assert [a and a.finish_reason for a, _ in both] == [None, "end_of_text", None, None]
         assert [a is None for a, _ in both] == [False, False, True, True]
         assert [b.token_id for _, b in both] == [97] * 4
     full = Generation(model, [97] * model.model.config.block_size)
     full.step(GREEDY)
     with pytest.raises(ValueError, match="is full"):
-        list(paired_steps(Generation(model, "ab"), full, GREEDY, GREEDY, 4))
-    left = paired_steps(*pair(), GREEDY, GREEDY, 4)
+        list(together([(Generation(model, "ab"), GREEDY), (full, GREEDY)], 4))
+    left = together([(document, GREEDY) for document in pair()], 4)
     next(left)
     left.close()
 
@@ -73,10 +74,10 @@ def test_divergence_index_is_the_first_position_that_differs(left, right, where)
 def test_divergence_of_two_models_is_as_calculated_by_hand():
     left, right = pair(tiny_model(), tiny_model(n_layer=1, seed=8))
     found = divergences(left, right, SamplingParams(), SamplingParams())
-    assert [d.position for d in found] == [0, 1, 2, 3, 4]
-    for d in found:
-        p = left.logits(d.position).double().softmax(dim=0)
-        q = right.logits(d.position).double().softmax(dim=0)
+    assert len(found) == 5
+    for position, d in enumerate(found):
+        p = left.logits(position).double().softmax(dim=0)
+        q = right.logits(position).double().softmax(dim=0)
         by_hand = (p * (p / q).log2()).sum().item()
         assert d.raw == pytest.approx(by_hand, abs=1e-5)
         assert d.final == pytest.approx(by_hand, abs=1e-5)
@@ -95,10 +96,10 @@ def test_measuring_while_both_grow_equals_measuring_at_once_and_ends_where_they_
     left, right = pair()
     comparison = Comparison(left, right, WARM, GREEDY)
     assert [comparison.measure(2), comparison.measure(2)] == [2, 2]
-    for _ in paired_steps(left, right, WARM, GREEDY, 8):
+    for _ in together([(left, WARM), (right, GREEDY)], 8):
         comparison.measure()
     assert comparison.divergence_index == divergence_index(left.ids, right.ids) < len(left.ids) - 1
-    assert [d.position for d in comparison.divergences] == list(range(comparison.divergence_index))
+    assert len(comparison.divergences) == comparison.divergence_index
     assert comparison.divergences == divergences(left, right, WARM, GREEDY)
     assert comparison.measure() == 0
 

@@ -96,7 +96,7 @@ def test_a_token_with_the_same_id_and_origin_is_the_same_node(document):
     list(document.steps(WARM, 4))
     assert (len(document.tree), document.path[-1]) == (n, tip)
     document.go_back(document.n_prompt - 1)
-    document.append(document.tree.tokens[document.tree.children(document.path[-1])[0]].token_id)
+    document.append(document.tree.tokens[document.tree.children()[document.path[-1]][0]].token_id)
     assert len(document.tree) == n + 1
 
 

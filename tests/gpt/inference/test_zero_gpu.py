@@ -75,9 +75,9 @@ def test_zero_gpu_generation_equals_local_generation_in_tokens_logits_and_attent
     monkeypatch.setattr(generation, "zero_gpu_replies", remote)
     loaded, params = get_model(), SamplingParams(temperature=1.0, seed=4)
     alone, document = Generation(loaded, "Once upon"), Generation(loaded, "Once upon")
-    expected = list(alone.local_steps(params, 6))
+    expected = list(alone.steps(params, 6, local=True))
     assert list(document.steps(params, 6)) == expected
-    list(alone.local_steps(params, 3)), list(document.steps(params, 3))
+    list(alone.steps(params, 3, local=True)), list(document.steps(params, 3))
     assert document.ids == alone.ids
     assert alone.n_read == len(document.ids) - 1
     assert document.n_read == alone.n_read + (place == "zero-gpu")  # the GPU has also read the last token
