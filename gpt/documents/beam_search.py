@@ -85,9 +85,7 @@ class BeamSearch:
         self.candidates: list[Candidate] = []
         self.finished: list[Beam] = []
         self.done = False
-        self._depth = 0
-        self._beams: list[int] = []  # indices of the candidates to continue
-        self._totals = torch.zeros(1, device="cpu")  # (beams,)
+        self._beams: list[Candidate] = []  # to continue
         self._cache: KVCache | None = None
 
     @property
@@ -110,40 +108,46 @@ class BeamSearch:
     def step(self) -> list[Candidate]:
         """Extend every beam by one token and return the candidates in descending order of `total`."""
         log_p = self._logits().log_softmax(dim=1).cpu()  # (beams, vocab_size)
-        totals = log_p + self._totals[:, None]
+        totals = log_p + torch.tensor([beam.total for beam in self._beams] or [0.0], device="cpu")[:, None]
         ends = self.document.loaded.tokenizer.eot_ids
         count = min(max(2, 1 + len(ends)) * self.width, totals.numel())
         values, indices = totals.flatten().topk(count)
-        possible = values > -math.inf
-        values, indices = values[possible], indices[possible]
-        rows, ids = indices // totals.shape[1], indices % totals.shape[1]  # beams, tokens
-        self._depth += 1
-        last = self._depth == self.max_depth
-        kept: list[int] = []
+        depth = 1 + (self._beams[0].depth if self._beams else 0)
         new: list[Candidate] = []
-        for order, (row, token_id, total) in enumerate(zip(rows.tolist(), ids.tolist(), values.tolist(), strict=True)):
-            is_end = last or token_id in ends
-            outcome: Outcome = "pruned"
-            if is_end and order < self.width:
-                outcome = "finished"
-            elif not is_end and len(kept) < self.width:
-                outcome = "kept"
-                kept.append(order)
+        kept: list[Candidate] = []
+        rows: list[int] = []  # of the beams that those kept extend
+        for order, (total, index) in enumerate(zip(values.tolist(), indices.tolist(), strict=True)):
+            if total == -math.inf:
+                break
+            row, token_id = divmod(index, totals.shape[1])
+            is_end = depth == self.max_depth or token_id in ends
+            fits = order < self.width if is_end else len(kept) < self.width
             candidate = Candidate(
                 number=len(self.candidates),
-                parent=self._beams[row] if self._beams else None,
+                parent=self._beams[row].number if self._beams else None,
                 token_id=token_id,
-                depth=self._depth,
+                depth=depth,
                 log_probability=log_p[row, token_id].item(),
                 total=total,
-                score=total / self._depth**self.length_penalty,
-                outcome=outcome,
+                score=total / depth**self.length_penalty,
+                outcome="pruned" if not fits else "finished" if is_end else "kept",
             )
             self.candidates.append(candidate)
             new.append(candidate)
+            if candidate.outcome == "kept":
+                kept.append(candidate)
+                rows.append(row)
         ended = [Beam(self.ids(c.number), c.score, c.number) for c in new if c.outcome == "finished"]
         self.finished = sorted([*self.finished, *ended], key=lambda beam: -beam.score)[: self.width]
-        self._continue([new[order] for order in kept], rows[kept])
+        full = len(self.finished) == self.width
+        self.done = not kept or (full and kept[0].score <= self.finished[-1].score)
+        if self.done:
+            self.release()
+        elif self._cache is None:
+            self._cache = self.document.fork(len(kept), len(self.document.ids) + self.max_depth - 1)
+        else:
+            self._cache.select(torch.tensor(rows, device=self._cache.k.device))
+        self._beams = kept
         return new
 
     def release(self) -> None:
@@ -161,27 +165,12 @@ class BeamSearch:
 
     def _logits(self) -> Tensor:
         """Compute the next-token logits for each beam, (beams, vocab_size); (1, vocab_size) in the first step."""
-        document = self.document
-        if self._depth == 0:
+        document, cache, model = self.document, self._cache, self.document.loaded.model
+        if cache is None:  # before the first step
             document.read()
             return document.logits(document.n_read - 1)[None]
-        model, cache = document.loaded.model, self._cache
-        assert cache is not None  # created with the first beams
-        new = [self.ids(number)[-1:] for number in self._beams]
+        new: list[tuple[int, ...]] = [(beam.token_id,) for beam in self._beams]
         if cache.begin(cache.length + 1):
-            new = [(*document.ids, *self.ids(number)) for number in self._beams]
+            new = [(*document.ids, *self.ids(beam.number)) for beam in self._beams]
         hidden = model.hidden_states(torch.tensor(new, device=cache.k.device), cache=cache, edits=document.edits)
         return model.logits(hidden[:, -1]).float()  # hidden: (beams, T, C)
-
-    def _continue(self, kept: list[Candidate], rows: Tensor) -> None:
-        """Continue with these candidates if a better text can still follow. rows: (n,), the beams that they extend."""
-        self._beams = [candidate.number for candidate in kept]
-        self._totals = torch.tensor([candidate.total for candidate in kept], device="cpu")
-        full = len(self.finished) == self.width
-        self.done = not kept or (full and kept[0].score <= self.finished[-1].score)
-        if self.done:
-            self._cache = None
-        elif self._cache is None:
-            self._cache = self.document.fork(len(kept), len(self.document.ids) + self.max_depth - 1)
-        else:
-            self._cache.select(rows.to(self._cache.k.device))
