@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from gpt.checks import check_choice
-from gpt.documents.document import Origin
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.generation import Generation
 from gpt.edits import Edits
@@ -19,6 +18,13 @@ from gpt.models.registry import given_options
 from gpt.models.sources import MODELS
 from gpt.sampling import SamplingParams
 from gpt.tokenizer import prompt_text
+
+Engine = Literal["transformers", "vllm", "llama_cpp", "ctranslate2"]
+IMPORTS = {  # what a program may call, by package
+    "gpt": ("Edits", "Generation", "SamplingParams", "get_model", "load_model"),
+    "gpt.analysis.patching": ("patch_from",),
+    "gpt.analysis.predictions": ("kl_bits",),
+}
 
 
 def python_snippet(
@@ -34,63 +40,57 @@ def python_snippet(
     the next token without them. Raises ValueError for a patch without ids or a text with dropped tokens.
     """
     document.check_whole()
-    edits, trial_edits = document.edits or Edits(), trial_edits or Edits()
-    changed, has_trial = edits != Edits(), trial_edits != Edits()
-    n_prompt = document.n_prompt
+    edits, trial_edits, n_prompt = document.edits or Edits(), trial_edits or Edits(), document.n_prompt
     positions = range(n_prompt, len(document.ids))
-    runs = [(origin, list(run)) for origin, run in groupby(positions, key=document.origin)]
-    needed = {"Edits": changed or has_trial, "SamplingParams": has_trial or any(origin.params for origin, _ in runs)}
-    names = {"Generation", *(name for name in needed if needed[name])}
-    loaded = document.loaded
-    load, loading = loading_line(loaded)
-    edits_argument = f", edits={edits_as_python(edits)}" if changed else ""
-    lines = [
-        f"from gpt import {', '.join(sorted({*names, load}))}",
-        *(["from gpt.analysis.patching import patch_from"] if edits.patches or trial_edits.patches else []),
-        "",
-        loading,
-        f"document = Generation(loaded, {tokens_as_python(document, range(n_prompt), prompt=True)}{edits_argument})",
-    ]
+    prompt = tokens_as_python(document, range(n_prompt), prompt=True)
+    edits_argument = "" if edits == Edits() else f", edits={edits_as_python(edits)}"
+    lines = [loading_line(document.loaded), f"document = Generation(loaded, {prompt}{edits_argument})"]
     written = None
-    for origin, run in runs:
+    for origin, run in groupby(positions, key=document.origin):
         if origin.params is not None and origin.params != written:
             lines.append(f"params = {params_as_python(origin.params)}")
             written = origin.params
-        lines += run_lines(document, origin, run)
+        first, *others = run
+        if origin.kind == "sampled":
+            lines += [f"for _ in range({1 + len(others)}):", "    document.step(params)"]
+        elif origin.kind == "typed":
+            lines.append(f"document.append_text({tokens_as_python(document, range(first, first + 1 + len(others)))})")
+        else:
+            ids = [document.ids[position] for position in (first, *others)]
+            lines += [f"document.append({token_id})  # {document.tokenizer.decode([token_id])!r}" for token_id in ids]
     lines += ["print(document.text)"]
     if hidden:
         lines += ["", "# The likeliest next token if some words are hidden from the model."]
         lines += [f"visible = document.without({hidden!r})", "visible.read()"]
         lines += ["print(loaded.tokenizer.decode([int(visible.logits(visible.n_read - 1).argmax())]))"]
-    if has_trial:
-        prompt = tokens_as_python(document, range(n_prompt), prompt=True) if not trial_ids else repr(list(trial_ids))
+    if trial_edits != Edits():
+        prompt = repr(list(trial_ids)) if trial_ids else prompt
         lines += ["", "# With edits, which do not change the model itself.", f"edits = {edits_as_python(trial_edits)}"]
         lines += [f"edited = Generation(loaded, {prompt}, edits=edits)"]
         lines += [] if written else [f"params = {params_as_python(SamplingParams(temperature=0.8, seed=1))}"]
         lines += [f"for step in edited.steps(params, {max(20, len(positions))}):", "    pass", "print(edited.text)"]
-    return "\n".join([*lines, ""])
+    return with_imports(lines)
 
 
-def loading_line(loaded: LoadedModel) -> tuple[str, str]:
-    """Return the name to import from gpt and the line that loads the model."""
+def with_imports(lines: Sequence[str]) -> str:
+    """Return a program that consists of these lines and the imports that they need."""
+    body = "\n".join(lines)
+    imports = ["import torch", ""] if "torch." in body else []
+    for package, names in IMPORTS.items():
+        if used := [name for name in names if f"{name}(" in body]:
+            imports.append(f"from {package} import {', '.join(used)}")
+    return "\n".join([*imports, "", body, ""])
+
+
+def loading_line(loaded: LoadedModel) -> str:
+    """Return the line that loads the model."""
     if loaded.name in MODELS and loaded.precision == "fp32":
-        return "get_model", f"loaded = get_model({loaded.name!r})"
+        return f"loaded = get_model({loaded.name!r})"
     options = "" if loaded.precision == "fp32" else f", precision={loaded.precision!r}"
     options += "".join(f", {name}={value!r}" for name, value in given_options(loaded.name).items())
     found = loaded.name in MODELS or "/" in loaded.name or Path(loaded.name).exists()
     hint = "" if found else "  # the path of that checkpoint"
-    return "load_model", f"loaded = load_model({loaded.name!r}{options}){hint}"
-
-
-def run_lines(document: Generation, origin: Origin, run: list[int]) -> list[str]:
-    if origin.kind == "sampled":
-        return [f"for _ in range({len(run)}):", "    document.step(params)"]
-    if origin.kind == "typed":
-        return [f"document.append_text({tokens_as_python(document, range(run[0], run[-1] + 1))})"]
-    return [
-        f"document.append({document.ids[position]})  # {document.tokenizer.decode([document.ids[position]])!r}"
-        for position in run
-    ]
+    return f"loaded = load_model({loaded.name!r}{options}){hint}"
 
 
 def tokens_as_python(document: Generation, positions: range, *, prompt: bool = False) -> str:
@@ -105,7 +105,8 @@ def params_as_python(params: SamplingParams) -> str:
     return f"SamplingParams({as_arguments(params.given())})"
 
 
-Engine = Literal["transformers", "vllm", "llama_cpp", "ctranslate2"]
+def as_arguments(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
 def engine_snippet(engine: str, ids: Sequence[int], params: SamplingParams, max_new_tokens: int) -> str:
@@ -142,10 +143,10 @@ def engine_snippet(engine: str, ids: Sequence[int], params: SamplingParams, max_
         return json.dumps(request | ({} if params.seed is None else {"seed": params.seed})) + "\n"
     if engine == "vllm":
         shared |= {"repetition_penalty": penalty or 1.0, "max_tokens": max_new_tokens}
-        seed = "" if params.seed is None else f", seed={params.seed}"
+        shared |= {} if params.seed is None else {"seed": params.seed}
         return f"""from vllm import LLM, SamplingParams
 
-params = SamplingParams({as_arguments(shared)}{seed})
+params = SamplingParams({as_arguments(shared)})
 outputs = LLM("path/to/model").generate({{"prompt_token_ids": {[*ids]!r}}}, params)
 print(outputs[0].outputs[0].text)
 """
@@ -164,23 +165,20 @@ print(tokenizer.decode(results[0].sequences_ids[0]))
 """
     options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "do_sample": params.temperature != 0}
     options |= {"repetition_penalty": penalty or 1.0}
-    lines = ["import torch", "from transformers import AutoModelForCausalLM", "", f"ids = torch.tensor([{[*ids]!r}])"]
-    more = ""
+    arguments, seed = "", "" if params.seed is None else f"torch.manual_seed({params.seed})\n"
     if last:
-        kinds = {"top_k": "TopKLogitsWarper", "top_p": "TopPLogitsWarper", "min_p": "MinPLogitsWarper"}
-        made = [f"t.{kinds[name]}({getattr(params, name)!r})" for name in (["top_k"] if params.top_k else []) + cuts]
-        made.append(f"t.TemperatureLogitsWarper({params.temperature!r})")
-        lines.insert(1, "import transformers as t")
-        lines.append(f"order = t.LogitsProcessorList([{', '.join(made)}])")
+        order = [name for name in ("top_k", *cuts, "temperature") if getattr(params, name) is not None]
+        classes = [f"transformers.{name.title().replace('_', '')}LogitsWarper" for name in order]
+        warpers = ", ".join(f"{each}({getattr(params, name)!r})" for each, name in zip(classes, order, strict=True))
+        arguments = f", logits_processor=transformers.LogitsProcessorList([{warpers}])"
         options |= {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
-        more = ", logits_processor=order"
     elif options["do_sample"]:
         options |= {name: value for name, value in shared.items() if name != "min_p" or value}
-    lines += [] if params.seed is None else [f"torch.manual_seed({params.seed})"]
-    lines += ['model = AutoModelForCausalLM.from_pretrained("path/to/model")']
-    lines += [f"written = model.generate(ids, attention_mask=ids * 0 + 1, {as_arguments(options)}{more})"]
-    return "\n".join([*lines, "print(written[0].tolist())", ""])
+    return f"""import torch
+import transformers
 
-
-def as_arguments(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+ids = torch.tensor([{[*ids]!r}])
+{seed}model = transformers.AutoModelForCausalLM.from_pretrained("path/to/model")
+written = model.generate(ids, attention_mask=ids * 0 + 1, {as_arguments(options)}{arguments})
+print(written[0].tolist())
+"""

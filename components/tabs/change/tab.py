@@ -25,7 +25,7 @@ from components.widgets.tokens import tokens
 from gpt import Edits, Generation, SamplingParams
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.generation import together
-from gpt.documents.snippets import loading_line, params_as_python
+from gpt.documents.snippets import loading_line, params_as_python, with_imports
 from gpt.tokenizer import prompt_text
 
 DEFAULT_LENGTH = 40  # new tokens in the program if the visitor has not generated any texts yet
@@ -132,19 +132,11 @@ def program(read: ReadText, edits: Edits, params: SamplingParams, length: int) -
     page.
     """
     loaded, edits, prompt = read.loaded, read.with_turned(edits), read.ids[: read.n_prompt]
-    load, loading = loading_line(loaded)
     written = prompt_text(loaded.tokenizer, prompt, read.prompt_held) or list(prompt)
     original = "" if read.turned == Edits() else f", edits={edits_as_python(read.turned)}"
-    imports = ["from gpt.analysis.patching import patch_from"] if edits.patches else []
     patched = [f"# patched from the text {loaded.tokenizer.decode(list(patch.ids or ()))!r}" for patch in edits.patches]
     lines = [
-        "import torch",
-        "",
-        f"from gpt import Edits, Generation, SamplingParams, {load}",
-        "from gpt.analysis.predictions import kl_bits",
-        *imports,
-        "",
-        loading,
+        loading_line(loaded),
         f"prompt = {written!r}",
         f"params = {params_as_python(params)}",
         *patched,
@@ -162,7 +154,7 @@ def program(read: ReadText, edits: Edits, params: SamplingParams, length: int) -
         "    states = loaded.model.hidden_states(idx, edits=edits)[0]",
         "print(kl_bits(loaded.model, original.states(), states))  # bits, at each position",
     ]
-    return "\n".join([*lines, ""])
+    return with_imports(lines)
 
 
 def texts_section() -> Part:

@@ -239,13 +239,13 @@ def test_trial_edits_generate_a_second_text(trial_ids):
 
 
 def test_a_listed_model_is_loaded_by_its_name_and_a_checkpoint_with_its_path_and_n_head(tmp_path):
-    assert loading_line(get_model("stories")) == ("get_model", "loaded = get_model('stories')")
+    assert loading_line(get_model("stories")) == "loaded = get_model('stories')"
     path = tmp_path / "weights.pt"
     torch.save(randomized(NanoGPT()).state_dict(), path)
     loaded = get_model(add_model(path, n_head=3))
-    assert loading_line(loaded) == ("load_model", f"loaded = load_model({str(path)!r}, n_head=3)")
+    assert loading_line(loaded) == f"loaded = load_model({str(path)!r}, n_head=3)"
     name = add_upload([path], n_head=3)
-    assert loading_line(get_model(name))[1].endswith("n_head=3)  # the path of that checkpoint")
+    assert loading_line(get_model(name)).endswith("n_head=3)  # the path of that checkpoint")
     remove_model(name)
     remove_model(str(path))
 
