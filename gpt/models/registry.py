@@ -15,11 +15,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import torch
@@ -45,29 +45,23 @@ _log = logging.getLogger(__name__)
 MAX_NAME_CHARS = 200  # unknown names are truncated to this length in error messages
 
 
-@dataclass(eq=False)
-class Load:
-    """A model that is loading or loaded, shared by all callers of `Registry.get`. done: Downloaded and total bytes."""
+class Load(Future[LoadedModel]):
+    """A model that is loading or loaded, shared by all callers of `Registry.get`. n_bytes: Downloaded, and in total."""
 
-    result: Future[LoadedModel] = field(default_factory=Future)
-    done: tuple[int, int] = (0, 0)
+    n_bytes = (0, 0)
     thread: threading.Thread | None = None
-
-    @property
-    def loaded(self) -> LoadedModel | None:
-        return self.result.result() if self.result.done() else None
 
     def wait(self, progress: Progress | None) -> LoadedModel:
         """Wait for the model. Calls progress ten times a second, in the waiting thread."""
-        while progress is not None and not self.result.done():
-            if self.done[1]:
-                progress(*self.done)
-            wait([self.result], timeout=0.1)
-        loaded = self.result.result()
+        while progress is not None and not self.done():
+            if self.n_bytes[1]:
+                progress(*self.n_bytes)
+            wait([self], timeout=0.1)
+        loaded = self.result()
         if self.thread is not None:
             self.thread.join()  # the thread references the model until it ends
-        if progress is not None and self.done[1]:
-            progress(self.done[1], self.done[1])
+        if progress is not None and self.n_bytes[1]:
+            progress(self.n_bytes[1], self.n_bytes[1])
         return loaded
 
 
@@ -119,7 +113,7 @@ class Registry:
 
     def in_memory(self) -> list[LoadedModel]:
         with self._lock:
-            return [loaded for load in self._loads.values() if (loaded := load.loaded) is not None]
+            return [load.result() for load in self._loads.values() if load.done()]
 
     def title(self, name: str) -> str:
         """Return a short name such as "out/ckpt.pt · nanoGPT": the end of the path and, once loaded, the layout."""
@@ -141,8 +135,8 @@ class Registry:
         source = find_source(name_or_path, Hints(n_head, **hints))
         name = name or str(name_or_path)
         with self._lock:
-            listed = name in MODELS and name in self._sources
-            if not listed and self._sources.get(name) != source:
+            is_listed = name in MODELS and name in self._sources
+            if not is_listed and self._sources.get(name) != source:
                 self._forget(name)
                 self._sources[name] = source
         return name
@@ -165,10 +159,11 @@ class Registry:
         Raises ValueError if the model cannot be loaded; nothing is registered in that case.
         """
         given, folder = Hints(n_head, **hints), folder_of(files)
-        wanted = name or main_file(Path(folder.name))
+        name = wanted = name or main_file(Path(folder.name))
         with self._lock:
-            numbered = (f"{wanted} ({number})" for number in count(2))
-            name = next(name for name in chain([wanted], numbered) if name not in self._sources)
+            numbers = count(2)
+            while name in self._sources:
+                name = f"{wanted} ({next(numbers)})"
             self._sources[name] = Source(Path(folder.name), given, listed=listed, folder=folder)
         try:
             self.get(name)
@@ -182,7 +177,8 @@ class Registry:
         with self._lock:
             self._forget(loaded.name)
             self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)
-            self._keep(loaded)
+            self._loads[loaded.name] = load = Load()
+            load.set_result(loaded)
 
     def remove(self, name: str) -> None:
         """Remove an added model and delete any uploaded files. References to the model stay valid."""
@@ -196,13 +192,12 @@ class Registry:
             if source is None:
                 known = ", ".join(self.names())
                 raise GPTError("model.unknown", name=str(name)[:MAX_NAME_CHARS], models=known)
-            load = self._loads.get(name)
+            load = self._loads.pop(name, None)
             if load is None:
                 load = Load()
                 load.thread = threading.Thread(target=self._run, args=(name, source, load), daemon=True)
                 load.thread.start()
-                self._loads[name] = load
-            self._loads.move_to_end(name)
+            self._loads[name] = load  # the most recently requested
         loaded = load.wait(progress)
         return loaded if strength == 1 else self._at_strength(loaded, strength)
 
@@ -221,9 +216,7 @@ class Registry:
 
     def trim(self) -> None:
         """Free the memory held by finished texts and return it to the system."""
-        with self._lock:
-            engines = self._engines()
-        for engine in engines:
+        for engine in self._engines():
             engine.trim()
         return_free_memory()
 
@@ -231,7 +224,7 @@ class Registry:
         """Load a model. Runs in its own thread, so the load continues if a waiting caller is cancelled."""
         began = time.monotonic()
         try:
-            checkpoint = source.open(lambda *done: setattr(load, "done", done)).within(self.context)
+            checkpoint = source.open(lambda *n_bytes: setattr(load, "n_bytes", n_bytes)).within(self.context)
             device = self.device or best_device()
             deployed = None
             if self.cluster is not None and not source.is_private:
@@ -246,22 +239,18 @@ class Registry:
                 self._sizes.pop(load, None)
                 if self._loads.get(name) is load:  # it has not been removed in the meantime
                     del self._loads[name]
-            load.result.set_exception(error)
+            load.set_exception(error)
             return
         self._count(loaded, load)
         fields = {"model": name, "seconds": round(time.monotonic() - began, 3), "bytes": n_bytes}
         _log.info("model loaded", extra={"fields": fields})
-        load.result.set_result(loaded)
+        load.set_result(loaded)
 
     def _forget(self, name: str) -> None:
         source = self._sources.pop(name, None)
         if source is not None and source.folder is not None:
             source.folder.cleanup()
         self._loads.pop(name, None)
-
-    def _keep(self, loaded: LoadedModel) -> None:
-        self._loads[loaded.name] = load = Load()
-        load.result.set_result(loaded)
 
     def _reserve(self, name: str, n_bytes: int, device: torch.device, load: Load) -> None:
         """Evict unused models until there is enough memory, and reserve it. Raises ValueError if that is impossible."""
@@ -270,7 +259,7 @@ class Registry:
                 self.memory = free_memory("cpu" if on_zero_gpu() else device) // 2
             if n_bytes > self.memory:
                 raise GPTError("memory.limit", model=name, need=format_bytes(n_bytes), limit=format_bytes(self.memory))
-            for candidate in [each for each, other in self._loads.items() if other.result.done()]:
+            for candidate in [each for each, other in self._loads.items() if other.done()]:
                 if n_bytes > self._free_bytes():
                     self._evict(candidate)
             if n_bytes > self._free_bytes():
@@ -284,7 +273,8 @@ class Registry:
             self._sizes[loaded.engine] = self._sizes.pop(load)
 
     def _engines(self) -> list[Engine]:
-        return [each for each in list(self._sizes) if isinstance(each, Engine)]
+        with self._lock:
+            return [each for each in list(self._sizes) if isinstance(each, Engine)]
 
     def _free_bytes(self) -> int:
         with self._lock:
@@ -293,9 +283,10 @@ class Registry:
 
     def _evict(self, name: str) -> None:
         """Drop the registry's reference to a model. A model in use becomes the most recently requested one instead."""
-        loaded = ref(self._loads.pop(name).result.result())
+        loaded = ref(self._loads.pop(name).result())
         if (used := loaded()) is not None:
-            self._keep(used)
+            self._loads[name] = load = Load()
+            load.set_result(used)
 
 
 def folder_of(files: Sequence[str | Path]) -> TemporaryDirectory[str]:
@@ -370,11 +361,11 @@ TEXT = (
     "One day she found a small red ball under a big tree. The ball was old and dirty, but Lily did not mind. She took "
     'it home and washed it. In the evening her father said: "What a nice ball you have! Where did you find it?"'
 )
-N_RANDOM_IDS = 128  # used if the vocabulary cannot encode the text
+_comparing = threading.Lock()  # one comparison at a time, because each needs memory for a float32 copy
+_errors: WeakKeyDictionary[LoadedModel, PrecisionError] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True)
-class PrecisionError:
+class PrecisionError(NamedTuple):
     """Differences between a model's predictions and those in float32.
 
     kl: mean Kullback-Leibler divergence per position, in bits. logit: largest difference between logits. top_1:
@@ -384,10 +375,6 @@ class PrecisionError:
     kl: float
     logit: float
     top_1: float
-
-
-_comparing = threading.Lock()  # one comparison at a time, because each needs memory for a float32 copy
-_errors: WeakKeyDictionary[LoadedModel, PrecisionError] = WeakKeyDictionary()
 
 
 def precision_error(loaded: LoadedModel) -> PrecisionError:
@@ -404,12 +391,12 @@ def precision_error(loaded: LoadedModel) -> PrecisionError:
 
 @torch.inference_mode()
 def compare(loaded: LoadedModel, exact: LoadedModel, text: str = TEXT) -> PrecisionError:
-    """Compare a model with its float32 copy on a text, or on random ids if the vocabulary cannot encode it."""
+    """Compare a model with its float32 copy on a text, or on 128 random ids if the vocabulary cannot encode it."""
     config = exact.model.config
     try:
         ids = prompt_ids(exact.tokenizer, text)
     except ValueError:
-        ids = torch.randint(config.vocab_size, (N_RANDOM_IDS,), generator=torch.Generator().manual_seed(0)).tolist()
+        ids = torch.randint(config.vocab_size, (128,), generator=torch.Generator().manual_seed(0)).tolist()
     idx = torch.tensor([ids[: config.block_size]])
     expected, found = (one.model(idx.to(one.device))[0].float().cpu() for one in (exact, loaded))  # (T, vocab_size)
     kl = kl_divergence(expected.log_softmax(dim=-1), found.log_softmax(dim=-1)).mean().item()
