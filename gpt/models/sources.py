@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
+import httpx
 import torch
 from huggingface_hub import HfApi, hf_hub_download, snapshot_download
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
-    HfHubHTTPError,
     HFValidationError,
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
@@ -47,8 +47,7 @@ ASSETS = Path(__file__).parent.parent / "assets"
 BUNDLED = ASSETS / DEFAULT_MODEL
 UNTRAINED = "untrained"  # the bundled model's configuration and vocabulary with random weights
 WEIGHT_NAMES = (WEIGHTS, INDEXES[0], TORCH_WEIGHTS, INDEXES[1])  # in order of preference
-# HfHubHTTPError's bases include its HTTP library's base error.
-NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError.__bases__))
+NETWORK_ERRORS = (OSError, httpx.HTTPError)
 
 
 @dataclass(frozen=True)
@@ -146,17 +145,17 @@ class Source:
 
     def fetch(self, progress: Progress | None = None) -> tuple[Path, Hints]:
         """Return the path of the files, downloaded if necessary, and the hints, with the path of an adapter's base."""
-        path, hints = self._fetch(progress), self.hints
-        if is_adapter(path):
-            base = base_of(path, hints.base)
-            if self.folder is not None and base not in (path, *MODELS):  # an upload names no other files
-                raise GPTError("adapter.base", base=base)
-            try:
-                source = find_source(base)
-            except GPTError:
-                raise GPTError("adapter.base", base=base) from None
-            hints = replace(hints, base=source._fetch(progress))
-        return path, hints
+        path = self._fetch(progress)
+        if not is_adapter(path):
+            return path, self.hints
+        base = base_of(path, self.hints.base)
+        # An upload names no other files.
+        require(self.folder is None or base in (path, *MODELS), "adapter.base", base=base)
+        try:
+            source = find_source(base)
+        except GPTError:
+            raise GPTError("adapter.base", base=base) from None
+        return path, replace(self.hints, base=source._fetch(progress))
 
     def _fetch(self, progress: Progress | None) -> Path:
         return self.location if isinstance(self.location, Path) else download(self.location, progress)
@@ -190,7 +189,6 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     supported.
     """
     whole, (repo_id, _, file) = repo_id, repo_id.partition(":")
-    wanted = file or CONFIG
     try:
         listed = HfApi().model_info(repo_id, files_metadata=True).siblings or ()
         sizes = {each.rfilename: each.size or 0 for each in listed}
@@ -211,16 +209,12 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         raise GPTError("hub.gated", name=repo_id) from None
     except (RepositoryNotFoundError, HFValidationError):
         raise GPTError("hub.unknown", name=repo_id) from None
-    except EntryNotFoundError as error:
-        if not isinstance(error, LocalEntryNotFoundError):
-            raise GPTError("hub.format", name=repo_id, file=wanted) from None
-        reason = network_reason(error)
     except NETWORK_ERRORS as error:
-        reason = network_reason(error)
-    folder = cached_folder(whole)
-    if folder is None:
-        raise GPTError("hub.unreachable", name=repo_id, reason=reason)
-    return folder
+        if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
+            raise GPTError("hub.format", name=repo_id, file=file or CONFIG) from None
+        if (folder := cached_folder(whole)) is None:
+            raise GPTError("hub.unreachable", name=repo_id, reason=network_reason(error)) from None
+        return folder
 
 
 def network_reason(error: Exception) -> object:
