@@ -17,10 +17,8 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 def is_number(value: object) -> TypeGuard[float]:
     """Return whether value is a finite real number within the range of a float and not a bool."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return False
     try:
-        return math.isfinite(value)
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:
         return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -64,15 +64,14 @@ def gpt_of(model: AnyModel) -> GPT:
     return with_tokenizer(model)[0]
 
 
-def ids_of(model: AnyModel, text: Text) -> list[int]:
+def ids_of(model: AnyModel, text: Text | Prompt, *, special: bool = False) -> list[int]:
     """Return the token ids of a text, with the prefix that the model expects. Token ids are returned unchanged.
 
-    An empty text becomes `start_ids`. Raises ValueError if `text` is a string and the model has no tokenizer, if ids
-    are invalid or out of range, or if the result is empty.
+    special: see `encode_prompt`. An empty text becomes `start_ids`. Raises ValueError if `text` is a string and the
+    model has no tokenizer, if ids are invalid or out of range, or if the result is empty.
     """
     network, tokenizer = with_tokenizer(model)
-    ids = prompt_ids(tokenizer, text) if isinstance(text, str) else as_token_ids(text)
-    ids = ids or start_ids(tokenizer)
+    ids = token_ids(tokenizer, text, special=special) or start_ids(tokenizer)
     require(ids, "prompt.empty")
     for token_id in (min(ids), max(ids)):
         check_token_id(token_id, network.config.vocab_size)
@@ -86,7 +85,7 @@ def encode_prompt(model: AnyModel, prompt: Prompt, *, special: bool = False) -> 
         characters otherwise, and always in the messages of a chat.
     """
     network, tokenizer = with_tokenizer(model)
-    ids = ids_of(model, token_ids(tokenizer, prompt, special=special))
+    ids = ids_of(model, prompt, special=special)
     check_prompt_length(len(ids), network.config.block_size)
     for token_id in ids:
         tokenizer.token_bytes(token_id)  # raises for an unknown id
@@ -97,30 +96,20 @@ def check_prompt_length(n: int, limit: int) -> None:
     require(n <= limit, "context.prompt_too_long", n=n, excess=n - limit, limit=limit)
 
 
-def token_ids(tokenizer: Vocabulary, prompt: Prompt, *, special: bool = False) -> list[int]:
+def token_ids(tokenizer: Vocabulary, prompt: Text | Prompt, *, special: bool = False) -> list[int]:
     """Return the token ids for a prompt of any length; [] for "". Raises the same errors as `encode_chat`."""
     if isinstance(prompt, str):
         return prompt_ids(tokenizer, prompt, special=special)
-    if is_chat(prompt):
+    if isinstance(prompt, list | tuple) and any(isinstance(message, Mapping) for message in prompt):
         return tokenizer.encode_chat(checked_messages(prompt))
     return as_token_ids(prompt)
 
 
-def is_chat(prompt: object) -> bool:
-    return isinstance(prompt, list | tuple) and any(isinstance(message, Mapping) for message in prompt)
-
-
-def checked_messages(messages: object) -> list[dict[str, str]]:
+def checked_messages(messages: Any) -> list[dict[str, str]]:
     """Return a chat's messages as {"role", "content"} dictionaries. Raises ValueError for anything else."""
-    if not isinstance(messages, list | tuple) or not messages:
-        raise GPTError("chat.messages", value=quoted(messages))
-    checked = []
+    require(isinstance(messages, list | tuple) and messages, "chat.messages", value=quoted(messages))
     for number, message in enumerate(messages, start=1):
-        if not (
-            isinstance(message, Mapping)
-            and set(message) == {"role", "content"}
-            and all(isinstance(value, str) for value in message.values())
-        ):
-            raise GPTError("chat.message", number=number, value=quoted(message))
-        checked.append({"role": message["role"], "content": message["content"]})
-    return checked
+        fits = isinstance(message, Mapping) and set(message) == {"role", "content"}
+        fits = fits and all(isinstance(value, str) for value in message.values())
+        require(fits, "chat.message", number=number, value=quoted(message))
+    return [dict(message) for message in messages]

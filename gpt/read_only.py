@@ -85,7 +85,7 @@ class ReadOnlyTensor(Tensor):
                 given.get(each.name) for each in schema.arguments if each.alias_info and each.alias_info.is_write
             ]
             if any(isinstance(each, ReadOnlyTensor) for each in tree_leaves(written)):
-                raise read_only_error()
+                raise GPTError("model.read_only")
         given_args, given_kwargs = tree_map_only(ReadOnlyTensor, ordinary, (args, kwargs))
         result = function(*given_args, **given_kwargs)
         if not (isinstance(args[0], ReadOnlyTensor) and any(each.alias_info for each in schema.returns)):
@@ -108,17 +108,9 @@ def freeze(model: nn.Module) -> None:
                 setattr(module, name, frozen.setdefault(parameter, ReadOnlyTensor(Values(parameter.detach()))))
 
 
-def read_only_error() -> GPTError:
-    return GPTError("model.read_only")
-
-
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     x, bias = ordinary(x), None if bias is None else ordinary(bias)
     return weight.stored.linear(x, bias) if isinstance(weight, ReadOnlyTensor) else F.linear(x, weight, bias)
-
-
-def _embedding(ids: Tensor, weight: ReadOnlyTensor, *_: Any, **__: Any) -> Tensor:
-    return weight.stored.embedding(ids)
 
 
 def _reader(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,17 +128,17 @@ def _reader(function: Callable[..., Any]) -> Callable[..., Any]:
 def _set(tensor: Tensor, value: object = True, *, requires_grad: bool = True) -> Tensor:
     """Accept only what changes nothing: the tensor itself as its data, or no gradient."""
     if value is not tensor and value is not False and requires_grad:
-        raise read_only_error()
+        raise GPTError("model.read_only")
     return tensor
 
 
 def _refuse(*_: Any, **__: Any) -> Any:
-    raise read_only_error()
+    raise GPTError("model.read_only")
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     F.linear: _linear,
-    F.embedding: _embedding,
+    F.embedding: lambda ids, weight, *_, **__: weight.stored.embedding(ids),
     **{function: _reader(function) for function in (Tensor.numpy, Tensor.__array__, Tensor.tolist)},
     **dict.fromkeys((Tensor.data_ptr, Tensor.__dlpack__, Tensor.share_memory_), _refuse),  # they give away the memory
     Tensor.requires_grad_: _set,
