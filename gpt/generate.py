@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gpt.checks import check_choice, check_integer, require
-from gpt.documents.generation import Generation, Step, patient, stream, together
+from gpt.documents.generation import Generation, Step, together
 from gpt.edits import Edits
 from gpt.inference.engine import MAX_TEXTS
 from gpt.inputs import AnyModel, Prompt, token_ids
@@ -67,7 +67,7 @@ def generate(
     ids = token_ids(loaded.tokenizer, prompt, special=special)
     n_dropped = max(0, len(ids) - loaded.model.config.block_size)
     document = Generation(loaded, ids[n_dropped:], edits=edits, dropped=ids[:n_dropped], held=held)
-    return (step for _, step in patient(stream(document, params, max_new_tokens, slides=True)))
+    return document.steps(params, max_new_tokens, slides=True)
 
 
 def _with_traces(model: GPT, unread: list[int], steps: Iterator[Step], edits: Edits | None) -> Iterator[Step]:

@@ -183,11 +183,6 @@ class Generation(Document):
         """Size of the activations in bytes. Excludes the model."""
         return self._cache.n_bytes + self._states.nbytes
 
-    @property
-    def version(self) -> tuple[int, int, int, int]:
-        """(key, number of nodes, last node, n_read): equal only if tree, text and activations are equal."""
-        return self.key, len(self.tree), self.path[-1], self.n_read
-
     def read(self) -> None:
         """Run one forward pass on all unread ids up to block_size.
 
@@ -339,19 +334,25 @@ class Generation(Document):
         """
         return next(self.steps(params, 2))  # the first of two, because the last one would have a finish_reason
 
-    def steps(self, params: SamplingParams, max_new_tokens: int, *, local: bool = False) -> Iterator[Step]:
+    def steps(
+        self, params: SamplingParams, max_new_tokens: int, *, slides: bool = False, local: bool = False
+    ) -> Iterator[Step]:
         """Generate up to max_new_tokens steps, which `undo` treats as one action.
 
-        The last step has a finish_reason unless generation was `stopped`. On ZeroGPU, all steps run in one GPU call.
-        For a deployed model, a replica generates them ahead of time.
+        The last step has a finish_reason unless the server is shutting down. On ZeroGPU, all steps run in one GPU call.
+        For a deployed model, a replica generates them ahead of time. Raises ValueError if the cluster stays unreachable
+        for MAX_AWAY_SECONDS.
+        slides: whether to drop the first token before each new one once the context is full, see `stream`.
         local: whether to run in this process in any case, on the model's own device.
         """
-        return (step for _, step in patient(stream(self, params, max_new_tokens, local=local)))
-
-    @property
-    def stopped(self) -> bool:
-        """Whether generation stops before the next token because the server is shutting down."""
-        return self._engine.stopped
+        deployed, seen = self.loaded.deployed, time.monotonic()
+        for _, step in stream(self, params, max_new_tokens, slides=slides, local=local):
+            if step is not None:
+                yield step
+            if step is not None or deployed is None or deployed.is_there:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > MAX_AWAY_SECONDS:
+                raise GPTError("cluster.away")
 
     def request(self, params: SamplingParams, max_new_tokens: int, *, slides: bool = False) -> dict[str, Any]:
         """Create the request to continue this text in another process, as JSON (see `replies`).
@@ -500,7 +501,7 @@ def stream(
     else:
         draws = drawn_here()
     with closing(draws), suppress(StopIteration):  # the other process may end the text early
-        while left > 0 and not document.stopped:
+        while left > 0 and not document._engine.stopped:
             if slides and document.full:
                 document = document.without_first()
             if (drawn := next(draws)) is None:
@@ -539,19 +540,6 @@ def drawn_elsewhere(send: Callable[[dict[str, Any]], Replies], request: Callable
             elif (losses := losses + 1) > MAX_LOSSES:
                 raise GPTError("cluster.lost", n=MAX_LOSSES) from None
             yield None
-
-
-def patient(steps: Iterator[tuple[Generation, Step | None]]) -> Iterator[tuple[Generation, Step]]:
-    """Skip None. Raises ValueError if the cluster stays unreachable for MAX_AWAY_SECONDS."""
-    seen = time.monotonic()
-    for document, step in steps:
-        deployed = document.loaded.deployed
-        if step is not None:
-            yield document, step
-        if step is not None or deployed is None or deployed.is_there:
-            seen = time.monotonic()
-        elif time.monotonic() - seen > MAX_AWAY_SECONDS:
-            raise GPTError("cluster.away")
 
 
 def of_request(loaded: LoadedModel, request: dict[str, Any]) -> Generation:

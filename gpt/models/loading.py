@@ -172,22 +172,14 @@ def build(
     require(not (trainable and precision == "int8"), "precision.int8_trainable")
     folder = None if untrained else checkpoint.folder
     concepts = None if folder is None else load_concepts(folder, checkpoint.config)
-    suggested = None if folder is None else suggested_sampling(folder)
-
-    def finished(model: GPT) -> LoadedModel:
-        known = (checkpoint.layout, deployed, concepts, "" if untrained else checkpoint.stored_as, suggested)
-        is_adapted = bool(checkpoint.adapted)
-        return LoadedModel(name, model, checkpoint.tokenizer, device, precision, *known, is_adapted)
-
-    if deployed is not None and precision == "fp32" and not untrained:
-        model = checkpoint.build_mapped()
-        freeze(model)
-        return finished(model)
-    packed = can_pack(precision, device) and not trainable
+    mapped = deployed is not None and precision == "fp32" and not untrained
+    packed = can_pack(precision, device) and not trainable and not mapped
     if precision == "int8" and not packed:
         raise GPTError("precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
     dtype = torch.float32 if packed else DTYPES[precision]
-    if untrained:
+    if mapped:
+        model = checkpoint.build_mapped()
+    elif untrained:
         model = GPT(checkpoint.config, generator=torch.Generator().manual_seed(0)).eval().to(dtype)
     else:
         model = read_packed(checkpoint, precision) if packed else checkpoint.build(dtype)
@@ -202,10 +194,14 @@ def build(
     model.requires_grad_(trainable)
     if deployed is not None:
         freeze(model)
-    with torch.inference_mode(), threads_for(multiplications_per_token(model)):
-        if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
-            raise GPTError("checkpoint.logits_not_finite", model=name)
-    return finished(model)
+    if not mapped:
+        with torch.inference_mode(), threads_for(multiplications_per_token(model)):
+            if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
+                raise GPTError("checkpoint.logits_not_finite", model=name)
+    suggested = None if folder is None else suggested_sampling(folder)
+    stored_as = "" if untrained else checkpoint.stored_as
+    known = (checkpoint.layout, deployed, concepts, stored_as, suggested, bool(checkpoint.adapted))
+    return LoadedModel(name, model, checkpoint.tokenizer, device, precision, *known)
 
 
 def peak_bytes(checkpoint: Checkpoint, model: GPT, precision: Precision) -> int:
@@ -286,7 +282,10 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
     try:
         dictionaries = {layer: read_dictionary(tensors, layer) for layer in layers}
         fits = all(fits_model(each, layer, config) for layer, each in dictionaries.items())
-        concepts = Concepts(dictionaries, tensors["text"], read_names(folder / NAMES, dictionaries))
+        entries = read_json(folder / NAMES, list) if (folder / NAMES).is_file() else []
+        named = [NamedConcept(**entry | {"words": tuple(entry.get("words", ()))}) for entry in entries]
+        known = tuple(each for each in named if 0 <= each.feature < len(dictionaries[each.layer].bias))
+        concepts = Concepts(dictionaries, tensors["text"], known)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
         fits = False
     require(fits and layers, "concepts.other_model", file=path.name)
@@ -308,9 +307,3 @@ def fits_model(each: Dictionary, layer: int, config: GPTConfig) -> bool:
     shapes, ids = {each.encoder.shape, each.decoder.shape}, torch.cat([each.tokens.flatten(), each.promotes.flatten()])
     is_known = layer < config.n_layer and int(ids.max()) < config.vocab_size
     return is_known and shapes == {(len(each.bias), config.n_embd)} and each.tints.shape[2] == WINDOW
-
-
-def read_names(path: Path, dictionaries: dict[int, Dictionary]) -> tuple[NamedConcept, ...]:
-    entries = read_json(path, list) if path.is_file() else []
-    named = (NamedConcept(**entry | {"words": tuple(entry.get("words", ()))}) for entry in entries)
-    return tuple(each for each in named if 0 <= each.feature < len(dictionaries[each.layer].bias))

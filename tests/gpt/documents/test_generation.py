@@ -29,7 +29,7 @@ from gpt import (
     load_model,
     trace_text,
 )
-from gpt.documents.generation import of_request, patient, stream
+from gpt.documents.generation import of_request, stream
 from gpt.documents.snippets import python_snippet
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.sources import BUNDLED
@@ -330,7 +330,7 @@ def test_draws_count_dropped_tokens_and_only_read_ones_are_penalised(endless):
 
 def test_each_dropped_token_makes_a_new_document_that_is_read_as_if_it_were_typed(endless):
     first = Generation(endless, PROMPT)
-    steps = list(patient(stream(first, WARM, 12, slides=True)))
+    steps = list(stream(first, WARM, 12, slides=True))
     assert [document is first for document, _ in steps] == [True] * 5 + [False] * 7
     last = steps[-1][0]
     whole = PROMPT + ids_of(step for _, step in steps)
