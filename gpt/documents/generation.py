@@ -141,9 +141,7 @@ class Generation(Document):
         self.edits = None if edits == NO_EDITS else edits
         model = self.loaded.model
         self._cache = model.new_cache(keep_queries=True)
-        self._states = torch.empty(
-            0, model.config.n_embd, dtype=model.dtype, device=model.device
-        )  # of n_read positions
+        self._states = torch.empty(0, model.config.n_embd, dtype=model.dtype, device=model.device)
         self._n_read = 0
         self._newest: tuple[int, Tensor] | None = None  # the position read last and the logits after it
 
@@ -321,11 +319,12 @@ class Generation(Document):
         """Compute statistics for the tokens read so far, from position `start` >= 1: nothing predicts the first."""
         require(start >= 1, "generation.first_position", start=start)
         end = max(start, min(self.n_read + 1, len(self.ids)))
-        found = text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
-        held = {
-            i - start: statistics_of(self.logits(i - 1), self.ids[i]) for i in range(start, end) if self.origin(i).held
-        }
-        return TextStatistics(tuple(held.get(i, token) for i, token in enumerate(found.tokens))) if held else found
+        ids, states = self.ids[start:end], self.states()[start - 1 : end - 1]
+        tokens = [*text_statistics(self.loaded.model, states, ids).tokens]
+        for i, token_id in enumerate(ids):
+            if self.origin(start + i).held:
+                tokens[i] = statistics_of(self.logits(start + i - 1), token_id)
+        return TextStatistics(tuple(tokens))
 
     def step(self, params: SamplingParams) -> Step:
         """Read the unread tokens, then sample and append one token. The draw depends only on the seed and position.

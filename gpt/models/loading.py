@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
@@ -44,7 +42,6 @@ DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfl
 CONCEPTS, NAMES = "concepts.safetensors", "concepts.json"
 MATRICES, SCALE = ("encoder", "decoder"), ".scale"  # stored in int8; suffix of their scales
 
-_engine_lock = threading.Lock()  # since Python 3.12, cached_property has no lock
 GPU_DEVICE = "cuda"  # device on ZeroGPU
 _copies: WeakKeyDictionary[GPT, GPT] = WeakKeyDictionary()
 
@@ -69,7 +66,8 @@ class LoadedModel:
     layout: name of the checkpoint's format. deployed: the deployment that generates text, if any; this model is then
     used only for inspection. is_adapted: whether an adapter is merged into it. concepts: concepts from the
     checkpoint's folder, if any. stored_as: type in which most weights were quantised, such as "Q4_K". suggested:
-    sampling settings that generation_config.json names, if any; they are never applied by themselves.
+    sampling settings that generation_config.json names, if any; they are never applied by themselves. engine: reads
+    all texts of this model.
     """
 
     name: str
@@ -83,6 +81,11 @@ class LoadedModel:
     stored_as: str = ""
     suggested: SamplingParams | None = None
     is_adapted: bool = False
+    engine: Engine = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        n_replicas = 1 if self.deployed is None else self.deployed.cluster.max_replicas
+        object.__setattr__(self, "engine", Engine(self.model, MAX_TEXTS * n_replicas))
 
     @property
     def weight_format(self) -> str:
@@ -104,17 +107,6 @@ class LoadedModel:
     def trace(self, text: Text, edits: Edits | None = None, *, gradients: bool = False) -> Trace:
         """Trace a pass over a text, including norms, head outputs and logits. gradients: see `Trace`."""
         return trace_text(self, text, edits, full=True, gradients=gradients)
-
-    @property
-    def engine(self) -> Engine:
-        """Engine for all texts of this model, created on first use."""
-        with _engine_lock:
-            return self._engine
-
-    @cached_property
-    def _engine(self) -> Engine:
-        n_replicas = 1 if self.deployed is None else self.deployed.cluster.max_replicas
-        return Engine(self.model, MAX_TEXTS * n_replicas)
 
 
 def best_device() -> torch.device:
@@ -260,7 +252,7 @@ def save_concepts(folder: Path, concepts: Concepts) -> None:
     """Write the dictionaries: matrices in int8 with a float16 scale per row, everything else in float16."""
     tensors = {"text": concepts.text.to(torch.int32)}
     for layer, dictionary in concepts.dictionaries.items():
-        for name in (field.name for field in fields(Dictionary)):
+        for name in (each.name for each in fields(Dictionary)):
             if (value := getattr(dictionary, name)) is None:
                 continue
             if name in MATRICES:
@@ -294,12 +286,12 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
 
 def read_dictionary(tensors: dict[str, Tensor], layer: int) -> Dictionary:
     found: dict[str, Any] = {}
-    for field in fields(Dictionary):
-        if (value := tensors.get(f"{layer}.{field.name}")) is None:
+    for name in (each.name for each in fields(Dictionary)):
+        if (value := tensors.get(f"{layer}.{name}")) is None:
             continue
-        if (scale := tensors.get(f"{layer}.{field.name}{SCALE}")) is not None:
+        if (scale := tensors.get(f"{layer}.{name}{SCALE}")) is not None:
             value = value.float() * scale.float()[:, None]
-        found[field.name] = value.float() if value.is_floating_point() else value
+        found[name] = value.float() if value.is_floating_point() else value
     return Dictionary(**found | {"active": int(found["active"])})
 
 

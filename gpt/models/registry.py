@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -242,8 +242,8 @@ class Registry:
             load.set_exception(error)
             return
         self._count(loaded, load)
-        fields = {"model": name, "seconds": round(time.monotonic() - began, 3), "bytes": n_bytes}
-        _log.info("model loaded", extra={"fields": fields})
+        done = {"model": name, "seconds": round(time.monotonic() - began, 3), "bytes": n_bytes}
+        _log.info("model loaded", extra={"fields": done})
         load.set_result(loaded)
 
     def _forget(self, name: str) -> None:
@@ -348,8 +348,9 @@ named.append(as_loaded)
 
 
 def _reduce(loaded: LoadedModel) -> Any:
-    is_shared = any(loaded is each for each in models_in_memory())
-    return (get_model, (loaded.name,)) if is_shared else object.__reduce_ex__(replace(loaded), 4)
+    if any(loaded is each for each in models_in_memory()):
+        return get_model, (loaded.name,)
+    return LoadedModel, tuple(getattr(loaded, each.name) for each in fields(loaded) if each.init)
 
 
 copyreg.pickle(LoadedModel, _reduce)
