@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from components.i18n import LANGUAGES
 from components.state.settings import INTEGERS, LIMITS, checked_number, checked_setting, params_of
 from gpt import Generation, SamplingParams, Step
+from gpt.checks import require
 from gpt.documents.document import OriginKind
 from gpt.tokenizer import prompt_text
 
@@ -178,7 +179,7 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
     The seed is taken from `params`, or else from the last draw, so that continuing from the link repeats that draw.
     Raises ValueError if tokens have been dropped from the text.
     """
-    document.check_whole()
+    require(not document.dropped, "document.dropped")
     positions = range(document.n_prompt, len(document.ids))
     runs = [(origin, [*run]) for origin, run in groupby(positions, key=document.origin)]
     drawn = [origin.params for origin, _ in runs if origin.params is not None]

@@ -141,7 +141,6 @@ class Document:
     """A tree of texts, one of which is current. Actions add nodes. Only `retype` removes any, and only those it added.
 
     ids: token ids of the current text. tree: all tokens and their origins. path: nodes of the current text.
-    The first n_prompt_nodes nodes of the tree form the prompt; initially the text ends at `node`.
     block_size: the context length. A text may be one token longer: its last token is predicted but never read.
     dropped: ids before the text that no longer fit into the context (see `gpt.documents.generation`).
     key: unique among the documents in this process. It changes when the edits are replaced, and when nodes are removed,
@@ -150,21 +149,16 @@ class Document:
     """
 
     history: History
-    _n_prompt_nodes: int
+    _n_prompt_nodes: int  # the first nodes of the tree form the prompt
     _held: dict[int, str]  # by node: white space typed after it
     _retyped: tuple[int, object] | None  # first node of the latest run of `retype` calls, and the `_state` after it
 
     def __init__(
-        self,
-        tokenizer: Vocabulary,
-        block_size: int,
-        tree: TokenTree,
-        n_prompt_nodes: int,
-        node: int,
-        dropped: Sequence[int] = (),
+        self, tokenizer: Vocabulary, block_size: int, prompt_ids: Sequence[int], dropped: Sequence[int] = ()
     ) -> None:
         self.tokenizer, self.block_size, self.key, self.dropped = tokenizer, block_size, next(KEYS), [*dropped]
-        self._set_tree(tree, n_prompt_nodes, node)
+        prompt = [Token(token_id, n - 1 if n else None, TYPED) for n, token_id in enumerate(prompt_ids)]
+        self._set_tree(TokenTree(prompt), len(prompt), len(prompt) - 1)
 
     @property
     def text(self) -> str:
@@ -328,10 +322,6 @@ class Document:
         if n > room:
             require(room, "context.full", limit=self.block_size)
             raise GPTError("context.no_room", n=n, limit=self.block_size, room=room)
-
-    def check_whole(self) -> None:
-        """Raise ValueError if the first tokens have been dropped."""
-        require(not self.dropped, "document.dropped")
 
     def _check(self, ids: Sequence[int], node: int) -> None:
         """Raise ValueError if the tokens do not fit after a node or an id is unknown."""

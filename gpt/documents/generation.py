@@ -20,7 +20,7 @@ from gpt.analysis.predictions import TextStatistics, TokenStatistics, text_stati
 from gpt.background import threads_for
 from gpt.cache import KVCache, with_room
 from gpt.checks import check_head, check_layer, require
-from gpt.documents.document import KEYS, TYPED, Document, Origin, Token, TokenTree, common_prefix_length
+from gpt.documents.document import KEYS, TYPED, Document, Origin, TokenTree, common_prefix_length
 from gpt.documents.edit_text import format_edits, parse_edits
 from gpt.documents.saved_document import SavedDocument
 from gpt.edits import Edits
@@ -89,6 +89,8 @@ class Generation(Document):
     below it, sees a consistent text. `go_back`, `switch`, `undo`, `redo`, `retype`, and `append` with `after`, can
     shorten the text, so callers must exclude readers during these calls.
 
+    n_read: number of positions that the model has read; only these have activations.
+
     prompt: text, token ids, or the messages of a chat; an empty prompt becomes the start-of-text token.
     heal: whether white space at the end of a text is held back (see `gpt.tokenizer.hold_back`): the model does not read
         it, and the next token must begin with it. Has no effect on token ids and chats.
@@ -116,8 +118,7 @@ class Generation(Document):
         if heal and isinstance(prompt, str):
             prompt, held = hold_back(loaded.tokenizer, prompt)
         ids = encode_prompt(loaded, prompt, special=special)
-        tree = TokenTree([Token(token_id, n - 1 if n else None, TYPED) for n, token_id in enumerate(ids)])
-        super().__init__(loaded.tokenizer, loaded.model.config.block_size, tree, len(ids), len(ids) - 1, dropped)
+        super().__init__(loaded.tokenizer, loaded.model.config.block_size, ids, dropped)
         self.held = held
         self._engine.count(self)
 
@@ -127,7 +128,7 @@ class Generation(Document):
         other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1])
         other.history, other._held = self.history.copy(), dict(self._held)
         other._cache, other._newest = self._cache.share(), self._newest
-        other._states, other._n_read = self.states().clone(), self._n_read
+        other._states, other.n_read = self.states().clone(), self.n_read
         return other
 
     def edit(self, edits: Edits | None) -> None:
@@ -142,18 +143,14 @@ class Generation(Document):
         model = self.loaded.model
         self._cache = model.new_cache(keep_queries=True)
         self._states = torch.empty(0, model.config.n_embd, dtype=model.dtype, device=model.device)
-        self._n_read = 0
+        self.n_read = 0
         self._newest: tuple[int, Tensor] | None = None  # the position read last and the logits after it
 
     def to_json(self) -> str:
         """Serialise the document as JSON. Raises ValueError for hooks and for patches without ids."""
-        name, n_vocab, edits = (
-            self.loaded.name,
-            self.loaded.model.config.vocab_size,
-            format_edits(self.edits or NO_EDITS),
-        )
+        config, edits = self.loaded.model.config, format_edits(self.edits or NO_EDITS)
         tree, held = (self._n_prompt_nodes, self.path[-1], self.tree.tokens), [*self._held.items()]
-        return SavedDocument(name, n_vocab, *tree, edits, self.dropped, held).to_json()
+        return SavedDocument(self.loaded.name, config.vocab_size, *tree, edits, self.dropped, held).to_json()
 
     @classmethod
     def from_json(cls, text: str, loaded: LoadedModel | None = None) -> Generation:
@@ -170,11 +167,6 @@ class Generation(Document):
         document._set_tree(TokenTree(saved.tokens), saved.prompt_tokens, saved.current)
         document._held = dict(saved.held)
         return document
-
-    @property
-    def n_read(self) -> int:
-        """Number of positions that the model has read; only these have activations."""
-        return self._n_read
 
     @property
     def n_bytes(self) -> int:
@@ -222,11 +214,11 @@ class Generation(Document):
 
     def _keep_states(self, start: int, states: Tensor) -> None:
         """Keep the states (T, C) of the positions from `start` that have not been read, as far as the text reaches."""
-        n, end = self._n_read, min(len(self.ids), start + len(states))
+        n, end = self.n_read, min(len(self.ids), start + len(states))
         if end > n:
             self._states = with_room(self._states, n, end, self.block_size)
             self._states[n:end] = states[n - start : end - start].detach()
-            self._newest, self._n_read = None, end
+            self._newest, self.n_read = None, end
 
     def _read_remotely(self, deployed: DeployedModel) -> None:
         end = time.monotonic() + READ_SECONDS
@@ -417,8 +409,8 @@ class Generation(Document):
     def take_activations(self, other: Generation) -> None:
         """Reuse another document's activations for the common prefix. Do not use that document afterwards."""
         self._cache, self._states, self._newest = other._cache, other._states, None
-        self._n_read = min(common_prefix_length(self.ids, other.ids), other.n_read)
-        self._cache.crop(min(self._cache.length, self._n_read))
+        self.n_read = min(common_prefix_length(self.ids, other.ids), other.n_read)
+        self._cache.crop(min(self._cache.length, self.n_read))
         self._begin()
 
     def _go_to(self, node: int) -> str:
@@ -429,13 +421,13 @@ class Generation(Document):
     def _begin(self) -> None:
         """Forget all activations if those of a text of this length differ at every position (see `KVCache.begin`)."""
         if self._cache.begin(min(len(self.ids), self.block_size)):
-            self._newest, self._n_read = None, 0
+            self._newest, self.n_read = None, 0
             self.key = next(KEYS)
 
     def _cut(self, length: int) -> None:
         if length < self.n_read:
             self._cache.crop(min(length, self._cache.length))
-            self._newest, self._n_read = None, length
+            self._newest, self.n_read = None, length
         super()._cut(length)
 
 

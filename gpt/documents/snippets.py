@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from gpt.checks import check_choice
+from gpt.checks import check_choice, require
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.generation import Generation
 from gpt.edits import Edits
@@ -39,7 +39,7 @@ def python_snippet(
     tokens `trial_ids` or, if there are none, from the prompt. hidden: positions of tokens; the program also predicts
     the next token without them. Raises ValueError for a patch without ids or a text with dropped tokens.
     """
-    document.check_whole()
+    require(not document.dropped, "document.dropped")
     edits, trial_edits, n_prompt = document.edits or Edits(), trial_edits or Edits(), document.n_prompt
     positions = range(n_prompt, len(document.ids))
     prompt = tokens_as_python(document, range(n_prompt), prompt=True)
