@@ -15,10 +15,10 @@ import httpx
 import torch
 from huggingface_hub import HfApi, hf_hub_download, snapshot_download
 from huggingface_hub.errors import (
-    EntryNotFoundError,
     GatedRepoError,
     HFValidationError,
     LocalEntryNotFoundError,
+    RemoteEntryNotFoundError,
     RepositoryNotFoundError,
 )
 from tqdm.auto import tqdm
@@ -193,9 +193,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         listed = HfApi().model_info(repo_id, files_metadata=True).siblings or ()
         sizes = {each.rfilename: each.size or 0 for each in listed}
         if file:
-            parts = part_names(file)
-            fetch_weights(repo_id, {name: sizes.get(name, 0) for name in parts}, progress)
-            return fetch_files(repo_id, *parts) / file
+            return fetch_weights(repo_id, {name: sizes.get(name, 0) for name in part_names(file)}, progress) / file
         if ADAPTER_CONFIG in sizes:
             return fetch_files(repo_id, ADAPTER_CONFIG, *ADAPTER_WEIGHTS)
         first = next((name for name in WEIGHT_NAMES if name in sizes), "")
@@ -203,14 +201,13 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         weights = listed_files(Path(hf_hub_download(repo_id, first))) if first in INDEXES else [first]
         check_config(read_json(Path(hf_hub_download(repo_id, CONFIG)), dict))
         fetch_files(repo_id, *SETTINGS_FILES, *((TOKENIZER_JSON,) if TOKENIZER_JSON in sizes else FILES))
-        fetch_weights(repo_id, {name: sizes.get(name, 0) for name in weights}, progress)
-        return fetch_files(repo_id, *weights, *INDEXES)
+        return fetch_weights(repo_id, {name: sizes.get(name, 0) for name in weights}, progress)
     except GatedRepoError:
         raise GPTError("hub.gated", name=repo_id) from None
     except (RepositoryNotFoundError, HFValidationError):
         raise GPTError("hub.unknown", name=repo_id) from None
     except NETWORK_ERRORS as error:
-        if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
+        if isinstance(error, RemoteEntryNotFoundError):
             raise GPTError("hub.format", name=repo_id, file=file or CONFIG) from None
         if (folder := cached_folder(whole)) is None:
             raise GPTError("hub.unreachable", name=repo_id, reason=network_reason(error)) from None
@@ -244,25 +241,24 @@ def cached_folder(repo_id: str) -> Path | None:
     return folder if weights and has_vocabulary and all((folder / name).is_file() for name in weights) else None
 
 
-def fetch_weights(repo_id: str, sizes: Mapping[str, int], progress: Progress | None) -> None:
-    total, done = sum(sizes.values()), 0
+def fetch_weights(repo_id: str, sizes: Mapping[str, int], progress: Progress | None) -> Path:
+    """Download files of these sizes, and return their folder."""
+    report: Progress = progress or (lambda done, total: None)
+    total, before, done = sum(sizes.values()), 0, 0
 
     class Bar(tqdm):  # type: ignore[misc]
         def update(self, n: int = 1) -> Any:
             nonlocal done
             done += n
-            if progress is not None:
-                progress(min(done, total), total)
+            report(min(done, total), total)
             return super().update(n)
 
-    before = 0
+    report(0, total)
     for name, size in sizes.items():
-        if progress is not None:
-            progress(before, total)
         hf_hub_download(repo_id, name, tqdm_class=None if progress is None else Bar)
         before = done = before + size  # also if the file was there, or partly
-    if progress is not None:
-        progress(total, total)
+        report(before, total)
+    return fetch_files(repo_id, *sizes)
 
 
 def available_device(device: str | torch.device) -> torch.device:
