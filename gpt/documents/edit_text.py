@@ -25,7 +25,7 @@ from gpt.analysis.patching import patch_from
 from gpt.checks import require
 from gpt.config import Activation
 from gpt.edits import PATCHABLE, Edits, Patch, Steering
-from gpt.errors import GPTError
+from gpt.errors import MAX_QUOTED_CHARS, GPTError
 from gpt.model import GPT
 
 MAX_FACTOR = 10.0  # maximum absolute value of a factor
@@ -35,7 +35,6 @@ _SCALE = re.compile(rf"(?:(h)|([af]))(\d{{1,4}})(?(1)\.(\d{{1,4}}))={_NUMBER}", 
 _CONCEPT = re.compile(rf"c(\d{{1,4}})\.(\d{{1,7}})={_NUMBER}", re.ASCII)
 _PLACE = rf"(?:({'|'.join(PATCHABLE)})|(head_out))(\d{{1,4}})\.(\d{{1,7}})(?(2)\.(\d{{1,4}}))"
 _PATCH = re.compile(rf"{_PLACE}=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
-MAX_QUOTED_CHARS = 40
 MAX_PATCHES = 16  # each needs a forward pass
 MAX_CONCEPTS = 16
 _SCALES = {"h": "head_scale", "a": "attn_scale", "f": "mlp_scale"}

@@ -26,26 +26,20 @@ def free_memory(device: torch.device | str = "cpu") -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     limits = [system_memory()]
-    try:
-        limit = (CGROUP / "memory.max").read_text().strip()
-        if limit != "max":
-            used = int((CGROUP / "memory.current").read_text()) - read_fields(CGROUP / "memory.stat").get("file", 0)
-            limits.append(max(0, int(limit) - used))  # `used` excludes the page cache, which is freed on demand
-    except (OSError, ValueError):
-        pass
+    with suppress(OSError, ValueError):  # no container, or no limit
+        limit = int((CGROUP / "memory.max").read_text())
+        used = int((CGROUP / "memory.current").read_text()) - read_fields(CGROUP / "memory.stat").get("file", 0)
+        limits.append(max(0, limit - used))  # `used` excludes the page cache, which is freed on demand
     return min(limits)
 
 
 def system_memory() -> int:
     """Return the free main memory on Linux. Elsewhere, return half the installed memory, or 4 GiB if unknown."""
-    try:
+    with suppress(OSError, KeyError):
         return read_fields(MEMINFO)["MemAvailable"] * 1024
-    except (OSError, KeyError):
-        pass
-    try:
+    with suppress(AttributeError, ValueError, OSError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):
-        return 4 << 30
+    return 4 << 30
 
 
 def read_fields(path: Path) -> dict[str, int]:
