@@ -183,13 +183,12 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
     loaded = yield from load_with_progress(session, found.model)
     edits = found.edits_for(loaded)
     document = Generation.from_json(replace(found, edits="").to_json(), loaded)
-    if edits is not None:
-        document.edit(Edits(steering=edits.steering))
-        edits = replace(edits, steering=())
+    document.edit(Edits(steering=edits.steering))
+    edits = replace(edits, steering=())
     caption = t("share.opened", name=shortened(str(name), MAX_NAME_CHARS), n=f"{len(document.ids):,}")
     adopt(session, document, shown_prompt(document), Message("status.ready"))
     hide_again(session, json.loads(text))
-    if edits not in (None, Edits()):
+    if edits != Edits():
         session.edits, session.edits_on = edits, ()
         caption += t("share.opened.edits")
     return caption

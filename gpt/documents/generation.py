@@ -133,7 +133,7 @@ class Generation(Document):
 
     def edit(self, edits: Edits | None) -> None:
         """Replace the edits, discard the activations, and give the document a new key."""
-        if (edits or Edits()) != (self.edits or Edits()):
+        if (edits or NO_EDITS) != (self.edits or NO_EDITS):
             self.key = next(KEYS)
             self._set_edits(edits)
 

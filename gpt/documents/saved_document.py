@@ -102,10 +102,8 @@ class SavedDocument:
         for token_id in (*self.dropped, *(token.token_id for token in self.tokens)):
             loaded.tokenizer.token_bytes(token_id)
 
-    def edits_for(self, loaded: LoadedModel) -> Edits | None:
-        """Compute any patches and return the edits, or None. Raises ValueError if they do not fit the model."""
-        if not self.edits:
-            return None
+    def edits_for(self, loaded: LoadedModel) -> Edits:
+        """Compute any patches and return the edits. Raises ValueError if they do not fit the model."""
         edits = parse_edits(self.edits, loaded.model, loaded.concepts)
         edits.check(loaded.model.config)
         return edits
