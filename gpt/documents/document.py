@@ -106,9 +106,8 @@ class TokenTree:
         number, parent = len(self.tokens), token.parent
         if parent is not None if number == 0 else parent is None or not 0 <= parent < number:
             raise GPTError("document.token_parent", number=number, last=number - 1, parent=parent)
-        self.depths[number:] = [
-            0 if parent is None else self.depths[parent] + 1
-        ]  # an interrupted call may have added it
+        depth = 0 if parent is None else self.depths[parent] + 1
+        self.depths[number:] = [depth]  # an interrupted call may have added it
         self.tokens.append(token)
         return self._nodes.setdefault(token, number)
 

@@ -242,6 +242,16 @@ def test_calls_that_change_nothing_leave_no_action(written):
     assert written.ids == written.prompt_ids
 
 
+def test_undo_returns_to_a_typed_text_that_was_left_in_between(written):
+    written.retype([1, 2], 9)
+    typed = state(written)
+    written.go_back(1)
+    written.switch(typed[1][-1])
+    written.retype([3], 9)
+    written.undo()
+    assert state(written) == typed
+
+
 def test_the_prompt_of_a_text_that_is_nothing_else_changes_and_stays_the_prompt():
     document = Generation(tiny_model(), "the cat")
     for ids, keep in (([1, 2], 2), ([7, 8, 9], 3), ([], 1)):
