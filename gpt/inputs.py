@@ -11,7 +11,7 @@ from torch import Tensor
 from gpt.checks import check_token_id, require
 from gpt.errors import GPTError, quoted
 from gpt.model import GPT
-from gpt.tokenizer import Vocabulary, as_token_ids, prompt_ids, start_ids
+from gpt.tokenizer import PlainIds, Vocabulary, as_token_ids, prompt_ids, start_ids
 
 
 class HasModel(Protocol):
@@ -31,27 +31,10 @@ Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]  # a text, its token 
 named: list[Callable[[str | Path], HasModel]] = []  # functions that look up a model; filled by `gpt.models.registry`
 
 
-class TokenNumbers(Vocabulary):
-    """Vocabulary for a model without a tokenizer. Decodes every token as its number."""
-
-    def __init__(self, n_vocab: int) -> None:
-        self.n_vocab = n_vocab
-
-    def encode(self, text: str) -> list[int]:
-        raise GPTError("model.no_tokenizer")
-
-    def decode(self, ids: list[int]) -> str:
-        return b"".join(map(self.token_bytes, ids)).decode()
-
-    def token_bytes(self, token_id: int) -> bytes:
-        check_token_id(token_id, self.n_vocab)
-        return b" %d" % token_id
-
-
 def with_tokenizer(model: AnyModel) -> tuple[GPT, Vocabulary]:
     """Return a model and its tokenizer. Raises ValueError for an unknown name or an object that is not a model."""
     if isinstance(model, GPT):
-        return model, TokenNumbers(model.config.vocab_size)
+        return model, PlainIds(model.config.vocab_size, GPTError("model.no_tokenizer"))
     if isinstance(model, (str, Path)):
         model = named[0](model)
     try:

@@ -152,6 +152,29 @@ class Vocabulary(ABC):
         return found
 
 
+class PlainIds(Vocabulary):
+    """Vocabulary for models without a tokenizer: text is a list of token ids separated by spaces, such as "15 3 8".
+
+    problem: why the model's vocabulary cannot be read, if it has one.
+    """
+
+    def __init__(self, n_vocab: int, problem: GPTError | None = None) -> None:
+        self.n_vocab, self.problem = n_vocab, problem
+
+    def encode(self, text: str) -> list[int]:
+        last = self.n_vocab - 1
+        for word in text.split():
+            if not (word.isascii() and word.isdigit() and len(word) < 20):
+                require(self.problem is not None, "vocabulary.none", last=last, word=word[:20])
+                raise GPTError("vocabulary.unread", reason=self.problem, last=last, word=word[:20])
+            check_token_id(int(word), self.n_vocab)
+        return [int(word) for word in text.split()]
+
+    def token_bytes(self, token_id: int) -> bytes:
+        check_token_id(token_id, self.n_vocab)
+        return f" {token_id}".encode()
+
+
 class Tokenizer(Vocabulary):
     """A byte-level BPE vocabulary. `<|endoftext|>` in a text is encoded as characters, never as the control token."""
 

@@ -14,10 +14,9 @@ from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from gpt.model import GPT, ForwardContext
-from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.loading import LoadedModel
 from gpt.models.memory import format_bytes, free_memory
-from gpt.tokenizer import END_OF_TEXT, Vocabulary, bpe_tokenizer
+from gpt.tokenizer import END_OF_TEXT, PlainIds, Vocabulary, bpe_tokenizer
 
 MAX_MEMORY_BYTES = 2**30  # shared by all random models in use at the same time
 

@@ -25,8 +25,8 @@ from components.tabs.playground.upload import (
 )
 from gpt import Generation, get_model
 from gpt.errors import GPTError
-from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.registry import remove_model
+from gpt.tokenizer import PlainIds
 from tests.components.drawing import spoken_in
 from tests.gpt.family_configs import randomized
 from tests.parity.named_models import LectureGPT, NanoGPT, NumberedGPT, NumpyGPT

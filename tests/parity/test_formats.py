@@ -28,10 +28,10 @@ from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.files import NAMES, NUMPY, STARTS, Contents
 from gpt.models.checkpoints.layouts import LLAMA_32_HEADS
 from gpt.models.checkpoints.quantized import dequantized
-from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.checkpoints.writing import convert
 from gpt.models.registry import add_upload, remove_model
 from gpt.models.sources import BUNDLED
+from gpt.tokenizer import PlainIds
 from tests.gpt.family_configs import randomized
 
 IDX = torch.arange(20).view(2, 10) * 7 % 300

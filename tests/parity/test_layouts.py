@@ -17,9 +17,9 @@ from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.layouts import HUGGING_FACE, HeadsUnknown
-from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.checkpoints.writing import convert, save_hugging_face, save_model
 from gpt.models.sources import load_model
+from gpt.tokenizer import PlainIds
 from tests.gpt.family_configs import randomized
 from tests.parity.named_models import BookGPT, MinGPT, NanoGPT, QKVProjGPT
 

@@ -20,8 +20,8 @@ from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.files import Contents
 from gpt.models.checkpoints.layouts import HeadsUnknown, Hints, NamesInferred, NamesUnknown
 from gpt.models.checkpoints.translate import detect_layout
-from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import load_model
+from gpt.tokenizer import PlainIds
 from tests.gpt.family_configs import randomized
 from tests.parity.named_models import (
     EncoderGPT,

@@ -18,8 +18,9 @@ from gpt.models.checkpoints.files import Contents
 from gpt.models.checkpoints.layouts import HeadsUnknown, ScaleUnknown
 from gpt.models.checkpoints.options import check_config
 from gpt.models.checkpoints.translate import detect_layout
-from gpt.models.checkpoints.vocabularies import Characters, PlainIds
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.sources import HUB_MODELS
+from gpt.tokenizer import PlainIds
 from tests.gpt.family_configs import randomized
 from tests.gpt.models.published import published
 from tests.parity.family_models import subtract_norm_offsets

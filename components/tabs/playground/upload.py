@@ -30,7 +30,8 @@ from gpt.models.checkpoints.checkpoint import READERS
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.files import WeightsUnknown
 from gpt.models.checkpoints.other_formats import ADAPTER_FORMAT
-from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Words
+from gpt.models.checkpoints.vocabularies import Characters, Words
+from gpt.tokenizer import PlainIds
 from gpt.training.evaluation import losses_by_scale
 
 FORMATS = ", ".join([*ADAPTER_FORMAT, *(name for reader in READERS for name in reader.formats)])

@@ -27,9 +27,9 @@ from gpt.models.checkpoints.layouts import SEPARATE, Hints, Layout
 from gpt.models.checkpoints.options import FULL, WINDOWED, rotary_share
 from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
 from gpt.models.checkpoints.untrusted import map_file, reading
-from gpt.models.checkpoints.vocabularies import PlainIds, vocabulary_or_ids
+from gpt.models.checkpoints.vocabularies import vocabulary_or_ids
 from gpt.models.memory import release_file_pages
-from gpt.tokenizer import Vocabulary
+from gpt.tokenizer import PlainIds, Vocabulary
 
 FUSED = "h.{n}.attn.c_attn"
 NAMES = {

@@ -25,8 +25,8 @@ from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.tokenizer_formats import byte_level_json, letters_and_merges
 from gpt.models.checkpoints.translate import expected_shapes, strip_wrappers
 from gpt.models.checkpoints.untrusted import existing, map_file, read_json, read_pickle, reading
-from gpt.models.checkpoints.vocabularies import PlainIds, read_vocabulary
-from gpt.tokenizer import Vocabulary
+from gpt.models.checkpoints.vocabularies import read_vocabulary
+from gpt.tokenizer import PlainIds, Vocabulary
 
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
 ADAPTER_FORMAT = {"LoRA (PEFT, MLX)": f"`{ADAPTER_CONFIG}` next to `{'`, `'.join(ADAPTER_WEIGHTS)}`"}

@@ -17,7 +17,7 @@ from gpt.models.checkpoints import tokenizer_formats as formats
 from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_JSON
 from gpt.models.checkpoints.tokenizer_formats import LIBRARY_FILES, MERGES_TXT, PAIRS, VOCAB_JSON, VOCAB_TXT, lines_of
 from gpt.models.checkpoints.untrusted import read_json, read_pickle, reading
-from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, gpt2_tokenizer, load_vocabulary, save_vocabulary
+from gpt.tokenizer import END_OF_TEXT, PlainIds, Tokenizer, Vocabulary, gpt2_tokenizer, load_vocabulary, save_vocabulary
 
 BPE, CHARACTERS, WORDS, NANOGPT = "vocab.tiktoken", "characters.json", "words.json", "meta.pkl"
 FILES = (BPE, CHARACTERS, WORDS, NANOGPT, *LIBRARY_FILES, *PAIRS.values())
@@ -34,29 +34,6 @@ TABLE = re.compile(
     r"itos|stoi|(id|idx|int)(_to_|2)(char|word|token|str)|(char|word|token|str)(_to_|2)(id|idx|int)"
     r"|vocab(ulary)?|char(acter)?s|alphabet"
 )
-
-
-class PlainIds(Vocabulary):
-    """Vocabulary for models without a tokenizer: text is a list of token ids separated by spaces, such as "15 3 8".
-
-    problem: why the model's vocabulary cannot be read, if it has one.
-    """
-
-    def __init__(self, n_vocab: int, problem: GPTError | None = None) -> None:
-        self.n_vocab, self.problem = n_vocab, problem
-
-    def encode(self, text: str) -> list[int]:
-        last = self.n_vocab - 1
-        for word in text.split():
-            if not (word.isascii() and word.isdigit() and len(word) < 20):
-                require(self.problem is not None, "vocabulary.none", last=last, word=word[:20])
-                raise GPTError("vocabulary.unread", reason=self.problem, last=last, word=word[:20])
-            check_token_id(int(word), self.n_vocab)
-        return [int(word) for word in text.split()]
-
-    def token_bytes(self, token_id: int) -> bytes:
-        check_token_id(token_id, self.n_vocab)
-        return f" {token_id}".encode()
 
 
 def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:

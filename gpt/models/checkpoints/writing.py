@@ -40,10 +40,10 @@ from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SCALING, SKIPS_ROT
 from gpt.models.checkpoints.tokenizer_formats import CONTROL, PLACE, SETTINGS_FILES, USER_DEFINED, write_gpt2_files
 from gpt.models.checkpoints.translate import add_missing, expected_shapes, half_pairs, role_of, translate, whole
 from gpt.models.checkpoints.untrusted import read_json
-from gpt.models.checkpoints.vocabularies import FILES, PlainIds, TokenTable, write_vocabulary
+from gpt.models.checkpoints.vocabularies import FILES, TokenTable, write_vocabulary
 from gpt.read_only import ordinary
 from gpt.rotary import rotary_frequencies
-from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
+from gpt.tokenizer import PlainIds, Tokenizer, Vocabulary, load_vocabulary
 
 Kind = Literal["F32", "F16", "Q8_0"]
 FILE_TYPES = {"F32": LlamaFileType.ALL_F32, "F16": LlamaFileType.MOSTLY_F16, "Q8_0": LlamaFileType.MOSTLY_Q8_0}

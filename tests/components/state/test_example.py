@@ -15,8 +15,9 @@ from components.state.example import (
 )
 from components.state.knowledge import fitting_model, is_about_facts, is_known_to, language_of
 from gpt import GPT, GPTConfig, LoadedModel, load_model
-from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Vocabulary
+from gpt.models.checkpoints.vocabularies import Characters, Vocabulary
 from gpt.models.sources import HUB_MODELS, MODELS, Corpus, HubModel
+from gpt.tokenizer import PlainIds
 
 EXAMPLE_PROMPT = EXAMPLES["en"]["example.story"]
 VOCABULARIES = {

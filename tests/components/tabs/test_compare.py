@@ -20,8 +20,8 @@ from components.tabs.compare.pair import Pair
 from components.tabs.compare.tab import open_part, open_tab, tab
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, get_model
 from gpt.documents.beam_search import BeamSearch
-from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.registry import add_model, remove_model
+from gpt.tokenizer import PlainIds
 from tests.components.drawing import Drawn
 
 PROMPT = "Once upon a time, there was a little girl named Lily. She"

@@ -21,7 +21,7 @@ from components.tabs.shapes.size import (
 )
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
 from gpt.experiments.random_models import RandomModels
-from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.tokenizer import PlainIds
 from tests.components.drawing import Drawn
 from tests.gpt.family_configs import FAMILIES
 

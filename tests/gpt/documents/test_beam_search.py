@@ -10,7 +10,7 @@ import torch
 
 from gpt import Generation, LoadedModel
 from gpt.documents.beam_search import BeamSearch
-from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.tokenizer import PlainIds
 from tests.conftest import make_twins
 from tests.gpt.fake_models import bigram_model, tiny_model
 

@@ -11,7 +11,7 @@ from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, SamplingParams
 from gpt.documents.comparison import Comparison, Divergence, divergence_index, same_vocabulary
 from gpt.documents.generation import together
 from gpt.inference import engine
-from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.tokenizer import PlainIds
 from tests.gpt.fake_models import forced_model, tiny_model
 
 GREEDY = SamplingParams(temperature=0, seed=0)

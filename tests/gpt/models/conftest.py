@@ -13,9 +13,8 @@ from huggingface_hub import constants
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
-from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.checkpoints.writing import save_hugging_face, save_model
-from gpt.tokenizer import Tokenizer
+from gpt.tokenizer import PlainIds, Tokenizer
 from tests.gpt.models.hub_server import Hub
 from tests.gpt.models.registries import CONFIG
 

@@ -17,10 +17,10 @@ from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint
 from gpt.models.checkpoints.files import Deferred, read_weights, weight_files
 from gpt.models.checkpoints.layouts import NO_HINTS
 from gpt.models.checkpoints.translate import detect_layout
-from gpt.models.checkpoints.vocabularies import Characters, PlainIds
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.checkpoints.writing import convert, save_model
 from gpt.models.sources import load_model
-from gpt.tokenizer import Tokenizer
+from gpt.tokenizer import PlainIds, Tokenizer
 from tests.gpt.models.tiny import N_VOCAB, tiny
 
 TINY_SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}

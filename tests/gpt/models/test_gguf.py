@@ -21,9 +21,9 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.gguf import read_config, read_gguf
 from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
-from gpt.models.checkpoints.vocabularies import PlainIds, find_vocabulary
+from gpt.models.checkpoints.vocabularies import find_vocabulary
 from gpt.models.checkpoints.writing import vocabulary_metadata
-from gpt.tokenizer import gpt2_tokenizer
+from gpt.tokenizer import PlainIds, gpt2_tokenizer
 from tests.gpt.models.tokenizer_families import (
     CHATML,
     MODEL_VOCAB,

@@ -15,13 +15,13 @@ from gpt.inference.cluster import DeployedModel, ModelSpec
 from gpt.inference.packed_weights import half_dtype
 from gpt.models.checkpoints import checkpoint
 from gpt.models.checkpoints.checkpoint import open_checkpoint
-from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import Precision, build, memory_of, peak_bytes
 from gpt.models.memory import free_memory
 from gpt.models.registry import Registry, compare, configure, precision_error
 from gpt.models.sources import load_model
 from gpt.read_only import ReadOnlyTensor
+from gpt.tokenizer import PlainIds
 from tests.gpt.fake_models import tiny_tokenizer
 from tests.gpt.family_configs import randomized
 from tests.gpt.models.tiny import N_VOCAB, tiny

@@ -19,12 +19,11 @@ from gpt.model import GPT
 from gpt.models import sources
 from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint
 from gpt.models.checkpoints.layouts import HeadsUnknown
-from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import memory_of
 from gpt.models.registry import Registry, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, LLAMA_MODEL, POEMS_MODEL, load_model
-from gpt.tokenizer import Tokenizer
+from gpt.tokenizer import PlainIds, Tokenizer
 from tests.gpt.models.registries import CONFIG, CPU, registry_for
 from tests.parity.named_models import BookGPT
 
