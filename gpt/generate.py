@@ -115,11 +115,9 @@ def generate_batch(
     new_ids: list[list[int]] = []
     while texts:
         batch, texts = texts[:MAX_TEXTS], texts[MAX_TEXTS:]
-        made: list[list[int]] = [[] for _ in batch]
-        for steps in together(batch, max_new_tokens):
-            for ids, step in zip(made, steps, strict=True):
-                ids += [] if step is None else [step.token_id]
-        new_ids += made
+        for _ in together(batch, max_new_tokens):
+            pass
+        new_ids += [document.ids[document.n_prompt :] for document, _ in batch]
     return new_ids
 
 
