@@ -93,7 +93,7 @@ class Checker:
         with closing(LearnerProcess(on_wait)) as process:
 
             def answer(test: Test) -> Answer:
-                return process.ask(program, test.run, self.inputs(test), test.seconds)
+                return process.ask(program, test.run, self.reference.inputs(test.run), test.seconds)
 
             for step in steps:
                 verdict = self.judge_step(step, answer)
@@ -139,9 +139,6 @@ class Checker:
     def passes(self, test: Test, answer: Answer) -> bool:
         return "error" not in answer and agrees(answer["result"], self.expected(test), test.tolerance)
 
-    def inputs(self, test: Test) -> dict[str, Any]:
-        return self.reference.inputs(test.run)
-
     def expected(self, test: Test) -> Any:
         return self.reference.input(test.expected) if test.expected else self.answer_of(test)["result"]
 
@@ -150,7 +147,7 @@ class Checker:
         """Run a test on the solution in this process, possibly with a step's known mistake."""
         names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look up their module
         exec(compile(with_mistake(step, mistake) if step and mistake else solution(), "my_gpt.py", "exec"), names)
-        return run_lines(names, test.run, self.inputs(test))
+        return run_lines(names, test.run, self.reference.inputs(test.run))
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:

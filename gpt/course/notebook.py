@@ -104,7 +104,7 @@ def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], 
         step = find_step(key)
         path = cell_of(step, names)
         verdict = checker.judge_step(
-            step, lambda test: run_lines(names, test.run, deepcopy(checker.inputs(test)), path)
+            step, lambda test: run_lines(names, test.run, deepcopy(checker.reference.inputs(test.run)), path)
         )
         print(line(step, verdict.state, language))
         if verdict.state == "wrong":

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gpt.config import GPTConfig
 from gpt.course.steps import names_in
@@ -39,7 +39,7 @@ TEXTS = (
     "They were tired, so they went back home",
 )
 CONFIG = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "qkv_bias", "tie_weights")
-TRAINING_STEPS, BATCH_SIZE = 200, 16
+N_BATCHES, BATCH_SIZE = 200, 16  # examples like "qbdazkce>abcdekqz"
 
 
 class Reference:
@@ -72,8 +72,11 @@ class Reference:
         return self.model(idx)
 
     def weights(self, part: str = "") -> dict[str, Tensor]:
-        """Return the parameters of a part of the bundled model, such as "h.0.ln_1", keyed by name within the part."""
-        return state(self.model.get_submodule(part))
+        """Return the parameters of a part of the bundled model, such as "h.0.ln_1", keyed by name within the part.
+
+        A shared matrix appears under both of its names.
+        """
+        return self.model.get_submodule(part).state_dict()
 
     @cached_property
     def short(self) -> GPT:
@@ -126,14 +129,14 @@ INPUTS: dict[str, Callable[[Reference], Any]] = {
     "logits": lambda reference: reference.logits(reference.idx[:1])[0, -1],
     "app_text": lambda reference: app_text(reference.loaded, reference.idx[:1], 300),
     "short_config": lambda reference: config_of(reference.short),
-    "short_weights": lambda reference: state(reference.short),
+    "short_weights": lambda reference: reference.short.state_dict(),
     "small_config": lambda reference: config_of(reference.small),
-    "small_weights": lambda reference: state(reference.small),
+    "small_weights": lambda reference: reference.small.state_dict(),
     "bundled_folder": lambda reference: str(BUNDLED),
     "gpt2_folder": lambda reference: reference.gpt2_folder,
     "book_rows": lambda reference: linear_relu_rows(seed=123),
     "deep_weights": lambda reference: deep_weights(),
-    "batches": lambda reference: sorting_batches(TRAINING_STEPS),
+    "batches": lambda reference: TaskDataset(TASKS["sort"]).batch(0, N_BATCHES * BATCH_SIZE).idx.split(BATCH_SIZE),
     "unseen": lambda reference: TaskDataset(TASKS["sort"]).validation.idx[:BATCH_SIZE],
 }
 
@@ -150,19 +153,9 @@ def app_text(loaded: LoadedModel, idx: Tensor, n_tokens: int) -> Tensor:
 def deep_weights() -> dict[str, Tensor]:
     """Return the weights of the five layers in the original experiment on shortcuts."""
     with seeded(123):
-        return state(DeepNetwork([3] * 5 + [1], shortcuts=True).layers)
-
-
-def sorting_batches(n: int) -> Tensor:
-    """Return examples like "qbdazkce>abcdekqz": (n, BATCH_SIZE, T)."""
-    return TaskDataset(TASKS["sort"]).batch(0, n * BATCH_SIZE).idx.view(n, BATCH_SIZE, -1)
+        return DeepNetwork([3] * 5 + [1], shortcuts=True).layers.state_dict()
 
 
 def config_of(model: GPT) -> dict[str, Any]:
     """Return the arguments for the learner's `Config` that match a model."""
     return {name: getattr(model.config, name) for name in CONFIG} | {"qkv_bias": model.config.has_qkv_bias}
-
-
-def state(module: nn.Module) -> dict[str, Tensor]:
-    """Return a module's parameters. A shared matrix appears under both of its names."""
-    return {name: value.detach().clone() for name, value in module.state_dict().items()}

@@ -43,7 +43,7 @@ def test_a_mistake_is_recognised_in_the_learners_process(checker: Checker, tmp_p
             test, _ = checker.effect(step, step.mistakes[0])
             path = tmp_path / f"{step.key}.py"
             path.write_text(with_mistake(step, step.mistakes[0]), encoding="utf-8")
-            answer = process.ask(path, test.run, checker.inputs(test), test.seconds)
+            answer = process.ask(path, test.run, checker.reference.inputs(test.run), test.seconds)
             assert checker.judge(step, test, answer).hint == step.mistakes[0].hint
 
 
@@ -155,7 +155,7 @@ def test_names_of_parameters_that_differ_are_listed(checker: Checker) -> None:
     names = {"__name__": "__main__"}
     exec(solution().replace("self.c_proj", "self.back"), names)
     test = STEPS["5"].tests[0]
-    verdict = checker.judge(STEPS["5"], test, run_lines(names, test.run, checker.inputs(test)))
+    verdict = checker.judge(STEPS["5"], test, run_lines(names, test.run, checker.reference.inputs(test.run)))
     assert verdict.problem is not None
     assert verdict.problem.en.splitlines()[1:] == ["- c_proj.weight", "- c_proj.bias", "+ back.weight", "+ back.bias"]
 
