@@ -68,7 +68,8 @@ class HuggingFaceTokenizer(Vocabulary):
         unchanged = {key: unchanged_start(part) for key, part in parts.items()}
         if unchanged != parts:
             self._continuing = tokenizers.Tokenizer.from_str(json.dumps(content | unchanged))
-        self._encode_names_as_characters()
+        # Set here, before other threads use the tokenizers, because the library refuses it while they do.
+        self._tokenizer.encode_special_tokens = self._continuing.encode_special_tokens = True
         added, names = content["added_tokens"], set(tokens.values())
         self._control = {each["content"]: each for each in added if each["special"] or each["content"] in names}
         self.special_names = {name: token["id"] for name, token in self._control.items()}
@@ -94,11 +95,7 @@ class HuggingFaceTokenizer(Vocabulary):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._encode_names_as_characters()  # the library does not save this setting
-
-    def _encode_names_as_characters(self) -> None:
-        """Change the tokenizers before other threads can use them, because the library refuses it later."""
-        self._tokenizer.encode_special_tokens = self._continuing.encode_special_tokens = True
+        self._tokenizer.encode_special_tokens = self._continuing.encode_special_tokens = True  # which is not saved
 
     def encode(self, text: str) -> list[int]:
         return self._encode(self._tokenizer, text)
@@ -181,7 +178,6 @@ def put_around_texts(ids: Mapping[str, int], first: str, last: str) -> dict[str,
 
 
 def splitter(pattern: str, behavior: str = "Isolated") -> dict[str, Any]:
-    """Return the part of a tokenizer.json that splits texts by a regular expression."""
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False}
 
 
