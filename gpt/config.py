@@ -108,10 +108,8 @@ class GPTConfig:
         rotary_scaling: Scaling of the angles for longer texts.
         window: Number of most recent tokens that a token attends to, including itself; defaults to all.
         full_layers: Layers to which the window does not apply.
-        window_rotary_base: Base of the unscaled rotary angles in layers with a window. By default, these layers use the
-            same angles as the other layers.
-        attn_softcap: Cap on the attention scores, cap * tanh(x / cap), after scaling and before the mask; off by
-            default.
+        window_rotary_base: Base of the unscaled rotary angles in layers with a window; by default, as in other layers.
+        attn_softcap: Cap on the scaled attention scores, cap * tanh(x / cap), before the mask; off by default.
         logit_softcap: Cap on the logits, with the same formula; off by default.
         pre_norm: Whether the inputs to attention and feed-forward are normalised.
         unrotated_layers: Layers without rotary positions.

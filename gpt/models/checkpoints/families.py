@@ -307,11 +307,7 @@ FAMILIES = {
         "StarCoder2",
         model_class="Starcoder2ForCausalLM",
         usual={"block_size": 4096, "n_kv_head": 2, "activation": "gelu_pytorch_tanh", "tie_weights": True},
-        names={
-            GATE: ABSENT,
-            "h.{n}.mlp.c_fc": "layers.{n}.mlp.c_fc",
-            "h.{n}.mlp.c_proj": "layers.{n}.mlp.c_proj",
-        },
+        names={GATE: ABSENT, **{f"h.{{n}}.mlp.{each}": f"layers.{{n}}.mlp.{each}" for each in ("c_fc", "c_proj")}},
         options={"norm": ABSENT, "gated": ABSENT, "bias": ABSENT},
         stated={
             **dict.fromkeys(ALL_BIASES, ("use_bias", True)),

@@ -79,8 +79,9 @@ def quantization_of(config: Values) -> Values | None:
 def read_family_options(config: Values) -> Options:
     family = FAMILIES[config.get("model_type", GPT2)]
     values = {**family.defaults, **config}
-    for option, only in family.required.items():
-        check_value(option, values.get(option), only)
+    for option, only in family.required.items():  # the only values that are implemented
+        value = values.get(option)
+        require(value in (only, None), "layout.option_value", option=option, value=value, implemented=only)
     check_complete(values, family.theirs.values())
     check_integer(family.theirs["n_layer"], values[family.theirs["n_layer"]], 1, MAX_LAYERS)
     try:
@@ -122,7 +123,8 @@ def read_rotary(family: Layout, values: Values) -> Options:
         rope = {**rope, **older, "rope_type": rope_type(older)}
     share = rope.get("partial_rotary_factor")
     if "rotary_share" not in family.stated:
-        check_value("partial_rotary_factor", values.get("partial_rotary_factor") if share is None else share, 1.0)
+        name, value = "partial_rotary_factor", values.get("partial_rotary_factor") if share is None else share
+        require(value in (1.0, None), "layout.option_value", option=name, value=value, implemented=1.0)
     found = {
         "rotary_base": rope.get("rope_theta"),
         "rotary_share": share,
@@ -131,11 +133,6 @@ def read_rotary(family: Layout, values: Values) -> Options:
     return {ours: value for ours, value in found.items() if value is not None} | {
         "rotary_scaling": read_scaling(rope, values)
     }
-
-
-def check_value(option: str, value: object, only: object) -> None:
-    """Raise ValueError if an option has another value than the only one that is implemented."""
-    require(value in (only, None), "layout.option_value", option=option, value=value, implemented=only)
 
 
 def check_complete(values: Collection[str], names: Collection[str]) -> None:

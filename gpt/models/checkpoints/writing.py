@@ -46,7 +46,6 @@ from gpt.rotary import rotary_frequencies
 from gpt.tokenizer import PlainIds, Tokenizer, Vocabulary, load_vocabulary
 
 Kind = Literal["F32", "F16", "Q8_0"]
-FILE_TYPES = {"F32": LlamaFileType.ALL_F32, "F16": LlamaFileType.MOSTLY_F16, "Q8_0": LlamaFileType.MOSTLY_Q8_0}
 POSITIONS = "position_embd.weight"  # llama.cpp expects it in float32
 OWN_HEAD = ("gptneox", "olmo2", "phi2", "stablelm")  # llama.cpp opens them only with an output matrix
 NO_HEAD = ("gemma", "gemma2")  # llama.cpp always uses the embedding
@@ -281,7 +280,7 @@ def to_weights(model: GPT, family: Layout, theirs: GPTConfig) -> dict[str, Tenso
 
 def stored_shapes(family: Layout, config: GPTConfig) -> dict[str, tuple[int, ...]]:
     """Return {name, without the prefix: shape} for the weights that a family stores."""
-    heads, shapes = dict(zip("qkv", (config.n_head, config.kv_heads, config.kv_heads), strict=True)), {}
+    heads, shapes = {"q": config.n_head, "k": config.kv_heads, "v": config.kv_heads}, {}
     for name, shape in expected_shapes(config).items():
         module, _, leaf = name.rpartition(".")
         parts = {role_of(module): shape}
@@ -315,7 +314,9 @@ def save_gguf(
     network, tokenizer = with_tokenizer(model)
     metadata, tensors = gguf_model(network, layout or getattr(model, "layout", ""))
     architecture = metadata.pop("general.architecture")
-    metadata |= vocabulary_metadata(vocabulary or tokenizer) | {"general.file_type": int(FILE_TYPES[kind])}
+    metadata |= vocabulary_metadata(vocabulary or tokenizer) | {
+        "general.file_type": int(LlamaFileType[f"{'ALL' if kind == 'F32' else 'MOSTLY'}_{kind}"])
+    }
     types = {bool: GGUFValueType.BOOL, int: GGUFValueType.UINT32, float: GGUFValueType.FLOAT32}
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as new:
