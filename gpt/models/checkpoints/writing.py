@@ -217,10 +217,9 @@ def window_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
     if "attention_types" in family.others:
         names = {FULL: "global", WINDOWED: "local"}
         return {"attention_types": [[[names[kind]], 1] for kind in kinds], family.window: window or config.block_size}
-    has_types = "layer_types" not in family.required
-    values = (
-        {"layer_types": kinds, family.window: window or config.block_size} if has_types else {family.window: window}
-    )
+    values: dict[str, Any] = {family.window: window}
+    if "layer_types" not in family.required:
+        values |= {"layer_types": kinds, family.window: window or config.block_size}
     values |= {"use_sliding_window": window is not None} if "use_sliding_window" in family.others else {}
     rotated = [int(layer not in config.unrotated_layers) for layer in range(n_layer)]
     return values | ({"no_rope_layers": rotated} if SKIPS_ROTATION in family.others else {})
