@@ -16,12 +16,12 @@ export function createDialog() {
   const root = make("dialog", "", "", { id: "class-dialog", "aria-labelledby": "class-title" });
   const large = make("dialog", "gb-class-large"); // a code large enough for the whole class to scan
   document.body.append(root, large);
-  const close = makeButton("gb-class-close", "×");
+  const close = makeButton("gb-class-close", "×", {}, () => root.close());
   const problem = make("p", "", "", { role: "status" });
   const [page, stops, room] = [makeLink(), makeLink(), makeLink()];
   const lines = make("textarea", "", "", { rows: "9", spellcheck: "false", wrap: "off" });
   const [add, start, makeIt] = ["add", "start", "link"].map((name) => say(makeButton(""), `class.stops.${name}`));
-  const follow = makeButton("");
+  const follow = makeButton("", "", {}, () => ask({ do: "room", on: !answer?.room }));
   const followers = make("p");
   const sections = {
     page: section("page", page.element),
@@ -101,7 +101,6 @@ export function createDialog() {
   }
 
   document.addEventListener(SPOKEN, drawWords);
-  close.addEventListener("click", () => root.close());
   root.addEventListener("close", () => clearInterval(counting));
   root.addEventListener("click", ({ target }) => target === root && root.close()); // a click outside the dialog
   large.addEventListener("click", () => large.close());
@@ -115,7 +114,6 @@ export function createDialog() {
     root.close();
   });
   makeIt.addEventListener("click", () => ask());
-  follow.addEventListener("click", () => ask({ do: "room", on: !answer?.room }));
 
   return {
     open() {

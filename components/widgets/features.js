@@ -76,21 +76,16 @@ defineWidget("features", (root, host) => {
     if (top < text.scrollTop || bottom > text.scrollTop + text.clientHeight) text.scrollTop = top - text.clientHeight / 2;
   }
 
-  /** @param {Event} event */
-  const indexIn = ({ target }, /** @type {HTMLCollectionOf<HTMLElement>} */ items) =>
-    [...items].findIndex((item) => target instanceof Node && item.contains(target));
-
-  /** @param {number} index */
-  function look(index) {
+  /** @param {EventTarget | null} target */
+  function look(target) {
+    const index = [...rows].findIndex((row) => target instanceof Node && row.contains(target));
     pointed = shown.features?.[index]?.place ?? null;
     tint();
   }
 
   const enterText = roving(text, words, (index) => host.send({ index }, "input"));
-  list.addEventListener("pointerover", (event) => look(indexIn(event, rows)));
-  list.addEventListener("pointerleave", () => look(-1));
-  list.addEventListener("focusin", (event) => look(indexIn(event, rows)));
-  list.addEventListener("focusout", () => look(-1));
+  for (const type of ["pointerover", "focusin"]) list.addEventListener(type, ({ target }) => look(target));
+  for (const type of ["pointerleave", "focusout"]) list.addEventListener(type, () => look(null));
   const enter = roving(list, rows, (i) => {
     const feature = shown.features?.[i];
     if (feature) host.send({ place: feature.place });

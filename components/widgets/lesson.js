@@ -8,8 +8,8 @@ import { lessons as progress } from "../storage.js";
 /** @typedef {{caption: string, lines: string[]}} Listing  lines of the project's own code as HTML, highlighted by pygments */
 /** @typedef {{question: string, kind: string, choices: string[], verdict: string, feedback: string, answer: string}} Question */
 
-/** Builds a listing in which long lines wrap with extra indentation. @param {Listing} listing @param {HTMLElement} [copy] */
-function makeListing({ caption, lines }, copy) {
+/** Builds a listing in which long lines wrap with extra indentation. @param {Listing} listing @param {boolean} copies whether it can be copied */
+function makeListing({ caption, lines }, copies) {
   const rows = lines.map((line) => {
     const row = make("code");
     row.innerHTML = `${line}\n`;
@@ -17,7 +17,9 @@ function makeListing({ caption, lines }, copy) {
     row.style.setProperty("--gb-indent", `${indent + 2}ch`);
     return row;
   });
-  return make("figure", "", [make("figcaption", "", copy ? [caption, copy] : caption), make("pre", "", rows, { "aria-label": caption })]);
+  const pre = make("pre", "", rows, { "aria-label": caption });
+  const copy = makeButton("gb-button", t("lessons.copy"), {}, () => copyFrom(copy, pre.textContent ?? ""));
+  return make("figure", "", [make("figcaption", "", copies ? [caption, copy] : caption), pre]);
 }
 
 defineWidget("lesson", (root, host) => {
@@ -25,13 +27,6 @@ defineWidget("lesson", (root, host) => {
   const list = find(root, ".gb-questions");
   const write = (/** @type {string} */ selector, text = "") => setText(find(root, selector), text);
   /** @type {Record<string, any>} */ let shown = {}; // see `code_and_questions`
-
-  /** @param {Listing} listing */
-  function makeIdea(listing) {
-    const copy = makeButton("gb-button", t("lessons.copy"), {}, () => copyFrom(copy, find(figure, "pre").textContent ?? ""));
-    const figure = makeListing(listing, copy);
-    return figure;
-  }
 
   /** Builds a question with its field or choices. @param {Question} question @param {number} i */
   function makeQuestion({ question, kind, choices }, i) {
@@ -64,8 +59,8 @@ defineWidget("lesson", (root, host) => {
     if (!isSame) runs.open = false;
     write(".gb-code-title", t("lessons.code"));
     write(".gb-runs summary", t("lessons.runs"));
-    if (data.idea !== before.idea) find(root, ".gb-idea").replaceChildren(...(data.idea ?? []).map(makeIdea));
-    if (data.code !== before.code) find(root, ".gb-runs .gb-code").replaceChildren(...(data.code ?? []).map((each) => makeListing(each)));
+    if (data.idea !== before.idea) find(root, ".gb-idea").replaceChildren(...(data.idea ?? []).map((each) => makeListing(each, true)));
+    if (data.code !== before.code) find(root, ".gb-runs .gb-code").replaceChildren(...(data.code ?? []).map((each) => makeListing(each, false)));
     write(".gb-try-title", t("lessons.try"));
     const words = (/** @type {Question[]} */ all) => JSON.stringify(all.map(({ question, choices }) => [question, choices]));
     if (!isSame || words(questions) !== words(before.questions ?? [])) list.replaceChildren(...questions.map(makeQuestion));

@@ -165,10 +165,8 @@ defineWidget("beams", (root, host) => {
     ]);
   }
 
-  stage.addEventListener("pointerover", (event) => showTip(at(event)));
-  stage.addEventListener("pointerleave", tip.hide);
-  stage.addEventListener("focusin", (event) => showTip(at(event)));
-  stage.addEventListener("focusout", tip.hide);
+  for (const type of ["pointerover", "focusin"]) stage.addEventListener(type, (event) => showTip(at(event)));
+  for (const type of ["pointerleave", "focusout"]) stage.addEventListener(type, tip.hide);
   stage.addEventListener("click", (event) => {
     if (at(event) < 0) return;
     chosen = clicked = at(event);
