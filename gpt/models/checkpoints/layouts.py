@@ -81,9 +81,7 @@ ROTARY = {"norm": "rms", "position": "rotary", "block_size": 2**17}
 META_NAMES = {
     "wte": "tok_embeddings",
     "h.{n}.ln_1": "layers.{n}.attention_norm",
-    "h.{n}.attn.q": "layers.{n}.attention.wq",
-    "h.{n}.attn.k": "layers.{n}.attention.wk",
-    "h.{n}.attn.v": "layers.{n}.attention.wv",
+    **{f"h.{{n}}.attn.{each}": f"layers.{{n}}.attention.w{each}" for each in "qkv"},
     "h.{n}.attn.c_proj": "layers.{n}.attention.wo",
     "h.{n}.ln_2": "layers.{n}.ffn_norm",
     GATE: "layers.{n}.feed_forward.w1",

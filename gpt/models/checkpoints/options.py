@@ -206,27 +206,22 @@ def read_layers(family: Layout, values: Values, n_layer: int, block_size: int) -
 
 LLAMA_32_WIDTH = 3072  # width of Llama 3.2 3B; larger models with scaled angles are Llama 3.1
 # Names that other training programs use for our options.
-SYNONYMS: dict[str, tuple[str, ...]] = {
-    "n_head": ("n_head", "n_heads", "num_heads", "num_attention_heads", "nhead", "heads"),
-    "n_layer": ("n_layer", "n_layers", "num_layers", "num_hidden_layers", "n_blocks", "num_blocks"),
-    "n_embd": (
-        *("n_embd", "n_embed", "d_model", "dim_embedding", "dim", "emb_dim", "embed_dim", "embedding_dim"),
-        "hidden_size",
-    ),
-    "n_ff": ("n_ff", "n_inner", "d_ff", "ffn_dim", "dim_feedforward", "intermediate_size"),
-    "block_size": (
-        *("block_size", "context_length", "context_size", "ctx", "n_ctx", "n_positions", "seq_length", "seq_len"),
-        *("max_seq_len", "max_len", "max_position_embeddings"),
-    ),
-    "vocab_size": ("vocab_size", "n_vocab"),
-    "n_kv_head": ("n_kv_head", "n_kv_heads", "num_key_value_heads", "n_query_groups"),
-    "head_dim": ("head_dim",),
-    "window": ("sliding_window",),
-    "norm_eps": ("norm_eps", "layer_norm_epsilon", "layer_norm_eps", "layernorm_eps", "ln_eps", "rms_norm_eps"),
-    "activation": ("activation", "activation_function", "hidden_act"),
-    "attn_scale": ("attn_scale",),
-    "rotary_base": ("rotary_base", "rope_theta", "rope_base"),
-    "tie_weights": ("tie_weights", "tie_word_embeddings", "weight_tying"),
+SYNONYMS = {
+    "n_head": "n_head n_heads num_heads num_attention_heads nhead heads",
+    "n_layer": "n_layer n_layers num_layers num_hidden_layers n_blocks num_blocks",
+    "n_embd": "n_embd n_embed d_model dim_embedding dim emb_dim embed_dim embedding_dim hidden_size",
+    "n_ff": "n_ff n_inner d_ff ffn_dim dim_feedforward intermediate_size",
+    "block_size": "block_size context_length context_size ctx n_ctx n_positions seq_length seq_len max_seq_len max_len"
+    " max_position_embeddings",
+    "vocab_size": "vocab_size n_vocab",
+    "n_kv_head": "n_kv_head n_kv_heads num_key_value_heads n_query_groups",
+    "head_dim": "head_dim",
+    "window": "sliding_window",
+    "norm_eps": "norm_eps layer_norm_epsilon layer_norm_eps layernorm_eps ln_eps rms_norm_eps",
+    "activation": "activation activation_function hidden_act",
+    "attn_scale": "attn_scale",
+    "rotary_base": "rotary_base rope_theta rope_base",
+    "tie_weights": "tie_weights tie_word_embeddings weight_tying",
 }
 # Checkpoint entries that contain such options. Those that describe the model itself come first.
 MODEL_ARGS = "model_args"
@@ -255,7 +250,7 @@ def options_inside(entries: Mapping[str, object], determined: Collection[str] = 
     found: Options = {}
     for name, place in places(entries):
         for ours, names in SYNONYMS.items():
-            values = [place[theirs] for theirs in names if is_value(ours, place.get(theirs))]
+            values = [place[theirs] for theirs in names.split() if is_value(ours, place.get(theirs))]
             if values and (name == MODEL_ARGS or ours not in determined):
                 found.setdefault(ours, values[0])
     if "activation" in found:

@@ -406,9 +406,8 @@ def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
     else:
         raise GPTError("gguf.vocabulary", kind=type(vocabulary).__name__)
     found = tokens_metadata(content, vocabulary.strips_space) | {"add_bos_token": bool(vocabulary.prefix_ids)}
-    for role, name in tokenizer_formats.ROLES.items():
-        if (token_id := roles.get(role)) is not None:
-            found[f"{name}_token_id"] = token_id
+    places = tokenizer_formats.ROLES.items()
+    found |= {f"{name}_token_id": roles[role] for role, name in places if roles.get(role) is not None}
     metadata = {f"{PLACE}.{name}": value for name, value in found.items()}
     return metadata if vocabulary.chat is None else metadata | {"tokenizer.chat_template": vocabulary.chat.source}
 
