@@ -79,6 +79,7 @@ class Vocabulary(ABC):
 
     @property
     def is_chat(self) -> bool:
+        """Whether the model was trained on conversations, whose form its chat template gives."""
         return self.chat is not None
 
     def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:

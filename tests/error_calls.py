@@ -35,7 +35,7 @@ def classes() -> Iterator[str]:
 @cache
 def calls() -> dict[str, ast.Call]:
     """Return each call in gpt that constructs an error from a key, by its location."""
-    names = {*classes(), "__init__", "require"}
+    names = {*classes(), "__init__", "require", "reading"}
     return {
         f"{path.relative_to(FOLDER)}:{node.lineno}": node
         for path, tree in trees().items()
@@ -54,4 +54,4 @@ def texts(call: ast.Call) -> list[str]:
     return [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
 
 
-__all__ = ["SENTENCES", "calls", "fields", "texts", "trees"]
+__all__ = ["SENTENCES", "called", "calls", "fields", "texts", "trees"]

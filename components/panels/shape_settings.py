@@ -129,7 +129,7 @@ IN_BLOCKS = ("attention", "feed_forward")
 
 
 def parameter_count(config: GPTConfig, skeleton: bool) -> str:
-    return t("shapes.headline", n=f"{count_parameters(config, skeleton=skeleton):,}")
+    return t("shapes.headline.parameters", n=f"{count_parameters(config, skeleton=skeleton):,}")
 
 
 def size_rows(config: GPTConfig, skeleton: bool) -> list[list[str]]:

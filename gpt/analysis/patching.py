@@ -84,8 +84,8 @@ class _Pair:
     def __init__(self, model: AnyModel, clean: Text, corrupted: Text, answer: int, other: int) -> None:
         self.model = gpt_of(model)
         self.clean, self.corrupted = ids_of(model, clean), ids_of(model, corrupted)
-        lengths = {"clean": len(self.clean), "corrupted": len(self.corrupted)}
-        require(lengths["clean"] == lengths["corrupted"], "patch.lengths_differ", **lengths)
+        n, m = len(self.clean), len(self.corrupted)
+        require(n == m, "patch.lengths_differ", clean=n, corrupted=m)
         for token in (answer, other):
             check_token_id(token, self.model.config.vocab_size)
         head = self.model.lm_head

@@ -104,7 +104,7 @@ def limitations(found: Scaling) -> str:
 
 
 def named(curve: ScalingCurve) -> str:
-    return t("shapes.headline", n=short(curve.block_parameters))
+    return t("shapes.headline.parameters", n=short(curve.block_parameters))
 
 
 def short(number: float) -> str:

@@ -318,7 +318,7 @@ def stored_tensor(whole: torch.UntypedStorage, start: int, shape: tuple[int, ...
     n_row = shape[-1] // n_block * n_bytes
     stop = start + math.prod(shape[:-1]) * n_row
     if stop > whole.nbytes():
-        raise ValueError(f"{whole.nbytes():,} < {stop:,}")
+        raise EOFError(f"{whole.nbytes():,} < {stop:,}")
     stored = torch.empty(0, dtype=torch.uint8).set_(whole[start:stop])
     if name in PLAIN:
         return stored.view(PLAIN[name]).view(shape)

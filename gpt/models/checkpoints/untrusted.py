@@ -157,7 +157,7 @@ def open_torch(path: Path) -> object:
     with path.open("rb") as file:
         is_zip = file.read(2) == b"PK"
     module = SimpleNamespace(Unpickler=PlainUnpickler, load=lambda file, **_: PlainUnpickler(file).load(), __name__="")
-    with reading(path, "file.damaged" if is_zip else "checkpoint.pickle"):
+    with reading(path) if is_zip else reading(path, "checkpoint.pickle"):
         if is_zip:
             with zipfile.ZipFile(path) as archive:
                 names = [Path(entry.filename).name for entry in archive.infolist() if not entry.compress_type]
