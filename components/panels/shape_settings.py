@@ -43,6 +43,7 @@ RANGES = {
     "n_ff": Range(0, 16384, 8, least=0),
     "n_kv_head": Range(0, 64, 1, least=0),
 }
+LABELS = {name: f"shapes.{name}" for name in RANGES}
 MAX_DROPOUT = 0.99
 MOST = 10**8  # of anything that is counted; with more, sizes in bytes may not fit into 64 bits
 SWITCHES = ("tie_weights", "bias", "qkv_bias", "rotary", "rms", "gated", "skeleton")
@@ -71,7 +72,7 @@ def check_value(name: str, value: object) -> float | bool:
         return number
     least = RANGES[name].least
     if not least <= number <= MOST or number != int(number):
-        raise PageError("shapes.error.number", name=PageError(f"shapes.{name}"), low=least, high=f"{MOST:,}")
+        raise PageError("shapes.error.number", name=PageError(LABELS[name]), low=least, high=f"{MOST:,}")
     return int(number)
 
 
