@@ -25,6 +25,7 @@ from starlette.routing import Route
 from components import classroom, monitoring
 from components.downloads import ROUTE
 from components.figures.style import DARK_PARTNERS
+from components.gradio_workarounds import STOP_TIMERS
 from components.i18n import LANGUAGES, Language, in_all_languages
 from components.i18n.catalogue import CATALOGUES, FALLBACK, GLOSSARY
 from components.labels import MARKS
@@ -134,7 +135,7 @@ _CALLS = f"""window.glassbox = {{
   const note = ({{ timeStamp }}) => {{ window.glassbox.clicked = performance.timeOrigin + timeStamp; }};
   addEventListener("click", note, true); // gradio says that a tab is open somewhat after the click
 }}"""
-_SCRIPTS = f'<script>{_CALLS}</script><script type="module" src="{_URL}first.js"></script>'
+_SCRIPTS = f'<script>{STOP_TIMERS}{_CALLS}</script><script type="module" src="{_URL}first.js"></script>'
 _PRELOADED = "".join(
     f'<link rel="preload" href="{FONTS_URL}/{name}.woff2" as="font" type="font/woff2" crossorigin>' for name in FONTS
 )

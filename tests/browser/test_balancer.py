@@ -72,7 +72,7 @@ def visitors(browser: Browser, url: str, processes: list[AppProcess], stack: Exi
         stack.callback(context.close)
         page = context.new_page()
         open_playground(page, f"{url}/?tab=playground")  # a new visitor would see the first screen
-        page.wait_for_function("async () => await glassbox.session()")
+        page.evaluate("() => glassbox.session()")
         [process] = [each for each in processes if each.gauge("glassbox_sessions") > before[each]]
         found.setdefault(process, page)
         if len(found) == len(processes):

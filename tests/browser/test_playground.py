@@ -130,6 +130,25 @@ def word_at(page, text):
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
+def test_a_page_at_rest_asks_for_no_animation_frames(browser, site):
+    page = browser.new_page()
+    page.add_init_script("""window.asked = 0;
+      const ask = window.requestAnimationFrame;
+      window.requestAnimationFrame = (draw) => (window.asked++, ask(draw));""")
+    page.goto(site)
+    expect(page.locator("#first-screen")).to_have_count(0)
+    rests = """async () => {
+      for (let frames = 0; frames < 600; frames += 3) {
+        const before = window.asked;
+        for (let i = 0; i < 3; i++) await new Promise((done) => window.requestAnimationFrame(done));
+        if (window.asked === before + 3) return true;
+      }
+      return false;
+    }"""
+    assert page.evaluate(rests)
+    page.close()
+
+
 def test_at_the_first_visit_the_text_writes_itself_and_a_key_takes_over_without_being_lost(browser, site):
     visitor = browser.new_page(locale="en-US")
     visitor.route("**/first.js", lambda route: None)  # the page never becomes interactive
