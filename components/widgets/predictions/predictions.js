@@ -8,6 +8,7 @@
  * @property {object} [common]  payload common to all bars
  * @property {number} [chosen]  index of the token that follows in the text; -1 for none
  * @property {string} [others]  the line below the first bars
+ * @property {boolean} [waiting]  whether they are being computed
  */
 
 import { find, make, roving, setAll, setText } from "../dom.js";
@@ -40,8 +41,8 @@ defineWidget("predictions", (root, host) => {
     const isNew = data !== shown;
     const isElsewhere = JSON.stringify(data.common) !== JSON.stringify(shown.common);
     shown = data;
-    const { bars = [], chosen = -1 } = data;
-    root.hidden = !data.title && !bars.length;
+    const { bars = [], chosen = -1, waiting } = data;
+    root.hidden = !waiting && !data.title && !bars.length; // while it waits, it keeps its place
     list.setAttribute("aria-label", data.title ?? "");
     setText(find(root, "h2"), data.title ?? "");
     setText(find(root, ".gb-says"), data.text ?? "");
