@@ -48,8 +48,7 @@ class Setting:
     @property
     def control(self) -> dict[str, Any]:
         """The options of its control, see `components.parts.ControlOptions`."""
-        high = self.high if not callable(self.high) else lambda s: max(self.limit(s), (self.low or 0) + self.step)
-        limits = {"low": self.low, "high": high, "step": self.step, "max_length": self.most}
+        limits = {"low": self.low, "high": self.high, "step": self.step, "max_length": self.most}
         return {"value": self.value, "on": self.set, "choices": self.options, **limits}
 
     def limit(self, s: Snapshot) -> float:

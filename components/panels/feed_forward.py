@@ -40,11 +40,18 @@ def of_model(s: Any, name: str, **values: object) -> str:
 
 def answer(s: Any) -> str:
     after = s[hidden]["after"]
-    token, width = quoted(s.text.tokenizer, s.text.ids[s.position]), f"{s.text.config.n_embd:,}"
-    neuron = int(after.argmax())
-    numbers = {"width": width, "hidden": f"{len(after):,}", "active": percent((after > 0).mean())}
-    strongest = {"neuron": neuron, "value": decimal(after[neuron])}
-    return of_model(s, "says", layer=s.selection.layer, token=token, **numbers, **strongest)
+    strongest = int(after.argmax())
+    return of_model(
+        s,
+        "says",
+        layer=s.selection.layer,
+        token=quoted(s.text.tokenizer, s.text.ids[s.position]),
+        width=f"{s.text.config.n_embd:,}",
+        hidden=f"{len(after):,}",
+        active=percent((after > 0).mean()),
+        neuron=strongest,
+        value=decimal(after[strongest]),
+    )
 
 
 def widths(s: Any) -> Drawing:

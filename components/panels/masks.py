@@ -83,9 +83,10 @@ def runner_up(model: GPT, ids: Sequence[int], position: int) -> int:
 
 
 def answer(s: Any) -> str:
-    (other, effect), position = s[leak], replaced_position(s)
+    other, (_, without_mask) = s[leak]
+    position = replaced_position(s)
     tokens = {"old": quoted(s.text.tokenizer, s.text.ids[position]), "new": quoted(s.text.tokenizer, other)}
-    return t("masks.says", position=position, most=share(effect[1][:position]), **tokens)
+    return t("masks.says", position=position, most=share(without_mask[:position]), **tokens)
 
 
 def causal(s: Any) -> Drawing:
@@ -97,7 +98,8 @@ def causal(s: Any) -> Drawing:
 
 def padding(s: Any) -> Drawing:
     effect, side = s[padded], s[Chosen].side
-    shares = {"kept": share(effect[0]), "moved": share(effect[1])}
+    with_mask, without_mask = effect
+    shares = {"kept": share(with_mask), "moved": share(without_mask)}
     says = t("masks.padding.picture", n=s[Chosen].padding_length, side=t(f"masks.side.{side}"), **shares)
     return moves(s, effect), says + (t("masks.padding.right") if side == "right" else "")
 

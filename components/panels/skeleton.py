@@ -85,8 +85,8 @@ def stages(s: Any) -> dict[str, Any]:
 
 
 def shapes(s: Any) -> str:
-    (whole, _), changes = s[small_pair]
-    moved = dict(zip(("full", "bare"), map(percent, changes), strict=True))
+    (whole, _), (full, bare) = s[small_pair]
+    moved = {"full": percent(full), "bare": percent(bare)}
     return t("skeleton.shapes.says", last=str(list(whole["lm_head"])), n=len(TEXT), **moved)
 
 

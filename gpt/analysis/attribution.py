@@ -102,10 +102,10 @@ def direct_logit_attribution(
     w = difference(model.lm_head.weight, token, against)  # (C,)
     heads, attn_bias, mlp = [], [], []
     for block, layer in zip(model.blocks, trace.layers, strict=True):
-        y = single_sequence(layer.head_out)[:, position].flatten()  # (nh * hs,)
-        factor = edits.attn_scale.get(block.layer, 1.0)
-        written, bias = written_by(block.attn.c_proj, block.ln_1_post, y, factor)
-        heads.append((y * contribution(written)).view(model.config.n_head, -1).sum(dim=-1))
+        y = single_sequence(layer.head_out)[:, position]  # (nh, hs)
+        factor, parts = edits.attn_scale.get(block.layer, 1.0), torch.block_diag(*y)  # (nh, nh * hs)
+        written, bias = written_by(block.attn.c_proj, block.ln_1_post, y.flatten(), factor, parts)
+        heads.append(contribution(written))
         attn_bias.append(contribution(bias))
         mlp.append(contribution(single_sequence(layer.mlp_out)[position]))
 
@@ -169,14 +169,18 @@ def difference(parameter: Tensor, token: int, against: int | None) -> Tensor:
     return row if against is None else row - to_float32(parameter[against])
 
 
-def written_by(c_proj: nn.Linear, norm: LayerNorm | RMSNorm | None, x: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+def written_by(
+    c_proj: nn.Linear, norm: LayerNorm | RMSNorm | None, x: Tensor, factor: float, parts: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Return what a branch adds to the stream per unit of each of its last layer's inputs, (n, C), and by biases, (C,).
 
     x: (n,), the inputs at the position. They determine the scale of a norm after the branch. factor: an edit's factor.
+    parts: (k, n), parts of x; if given, return what each part adds, (k, C), instead of what each input does per unit.
     """
-    written, bias = to_float32(c_proj.weight).T, bias_of(c_proj)
+    weight, bias = to_float32(c_proj.weight).T, bias_of(c_proj)
+    written = weight if parts is None else parts @ weight
     if norm is not None:
-        scale = norm.scale(x @ written + bias)
+        scale = norm.scale(x @ weight + bias)
         written, bias = norm.contribution(written, scale), norm.contribution(bias, scale) + bias_of(norm)
     return factor * written, factor * bias
 

@@ -118,8 +118,9 @@ def predict_without(
         for layer, dictionary in concepts.dictionaries.items():
             activity = trace_activity(concepts, trace, layer)  # (T, n)
             left_out = torch.zeros_like(activity)
-            for feature, position in (place for at, *place in ablation.features if at == layer):
-                left_out[position, feature] = activity[position, feature]
+            for at, feature, position in ablation.features:
+                if at == layer:
+                    left_out[position, feature] = activity[position, feature]
             vectors = left_out @ dictionary.decoder  # (T, C)
             if ablation.error and layer == max(concepts.dictionaries):
                 vectors += unexplained(concepts, trace, layer)

@@ -26,7 +26,8 @@ def nearest_tokens(model: GPT, token: int, k: int = 10) -> NearestTokens:
     """Return the k tokens, other than `token`, whose embeddings have the highest cosine similarity to it."""
     check_token_id(token, model.config.vocab_size)
     wte = to_float32(model.wte.weight)  # (vocab_size, C)
-    cosine = F.cosine_similarity(wte, wte[token], dim=-1, eps=1e-12)
+    norms = wte.norm(dim=-1)
+    cosine = wte @ wte[token] / (norms * norms[token]).clamp(min=1e-12)  # F.cosine_similarity copies wte several times
     cosine[token] = -torch.inf
     values, tokens = cosine.topk(min(k, len(wte) - 1))
     return NearestTokens(tokens, values)

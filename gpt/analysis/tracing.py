@@ -69,7 +69,8 @@ def of_each(
     rows = [ids_of(model, each) for each in (text if several else [text])]  # type: ignore[arg-type]
     found: dict[int, R] = {}
     for batch in ([number] for number in range(len(rows))) if recorded.get("gradients") else batches(rows):
-        trace, lengths = Trace(**recorded), [len(rows[number]) for number in batch]
+        lengths = [len(rows[number]) for number in batch]
+        trace = Trace(**recorded)
         trace.n_blocks = trace.blocks_needed(network.config.n_layer)
         if edits is not None:
             edits.check_text(min(lengths))
@@ -114,14 +115,14 @@ def for_texts(analysis: Callable[Concatenate[GPT, Trace, P], R]) -> ForTexts[P, 
 
     @wraps(analysis)
     @torch.inference_mode()
-    def of(model: AnyModel, trace: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def analysed(model: AnyModel, trace: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
         several = is_several(trace)
         is_traced = isinstance(trace[0] if several else trace, Trace)
         traces = trace if is_traced else trace_text(model, trace, kwargs.get("edits"))  # type: ignore[call-overload]
         found = [analysis(gpt_of(model), one, *args, **kwargs) for one in (traces if several else [traces])]
         return found if several else found[0]
 
-    return of
+    return analysed
 
 
 @torch.inference_mode()

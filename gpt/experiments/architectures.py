@@ -40,11 +40,13 @@ def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> tuple[Moments, Mo
 @torch.inference_mode()
 def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 16, rounds: int = 5) -> list[float]:
     """Measure each model's median seconds per token with a KV cache, over interleaved rounds."""
-    idx, times = torch.tensor([list(ids)], device=models[0].device), [list[float]() for _ in models]
+    idx = torch.tensor([list(ids)], device=models[0].device)
+    times: list[list[float]] = [[] for _ in models]
     for _ in range(rounds):
         for model, seconds in zip(models, times, strict=True):
-            cache, next_id = model.new_cache(max_length=len(ids) + n_tokens), torch.zeros_like(idx[:, :1])
+            cache = model.new_cache(max_length=len(ids) + n_tokens)
             model(idx, cache=cache)
+            next_id = torch.zeros_like(idx[:, :1])
             began = time.perf_counter()
             for _ in range(n_tokens):
                 next_id = model(next_id, cache=cache).argmax(dim=-1)

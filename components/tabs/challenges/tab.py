@@ -125,13 +125,17 @@ def challenge_key(s: Snapshot) -> str | None:
     return s.state(Play).challenge or None
 
 
-def attempt(session: Session, **chosen: Any) -> None:
-    """Change the answer. It counts as a new attempt only if the previous answer was judged wrong."""
+def attempt(session: Session, *, edited: float = 0.0, **chosen: Any) -> None:
+    """Change the answer. It counts as a new attempt only if the previous answer was judged wrong.
+
+    edited: time of the key press that changed it. No frame may show it with an older text, which the box would take.
+    """
     s = session.snapshot()
     before, found = s.state(Play), latest(s)
     answer = replace(before.answer, **chosen)
     is_wrong = is_ready(s, judged) and not (found is not None and found.verdict.done)
-    session.change(Play, answer=answer, attempts=before.attempts + (is_wrong and answer != before.answer))
+    attempts = before.attempts + (is_wrong and answer != before.answer)
+    session.change(Play, answer=answer, attempts=attempts, edited=max(before.edited, edited))
 
 
 def draw_head(s: Any) -> dict[str, Any]:
@@ -203,8 +207,7 @@ def type_text(session: Session, sent: dict[str, Any]) -> None:
     if challenge is None or challenge.tool != "text" or sent.get("document") != challenge.key:
         return
     if isinstance(text, str) and isinstance(edited, int | float) and edited > state.edited:
-        session.change(Play, edited=edited)
-        attempt(session, text=text[:MAX_CHARS])
+        attempt(session, edited=edited, text=text[:MAX_CHARS])
 
 
 def append_token(session: Session, sent: dict[str, Any]) -> None:

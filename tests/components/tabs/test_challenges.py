@@ -213,3 +213,11 @@ def test_an_empty_or_long_text_gets_a_sentence_and_a_bar_writes_its_token(drawn,
     for late in ({"edited": 0, "document": "sure"}, {"edited": next(EDITED), "document": "torn"}, {"document": "sure"}):
         challenges.type_text(session, {"text": "late", **late})
     assert session.state(Play).answer.text == " dog" * 97
+
+
+def test_a_typed_text_and_its_time_change_together(drawn, session, monkeypatch):
+    after(drawn, "sure", [])
+    monkeypatch.setattr(session, "change", lambda _, **changes: frames.append(changes.keys() & {"answer", "edited"}))
+    frames = []
+    challenges.type_text(session, {"text": "They", "edited": next(EDITED), "document": "sure"})
+    assert frames == [{"answer", "edited"}], "a frame between the two would put the older text back into the box"

@@ -78,8 +78,14 @@ def cost(s: Any) -> Drawing:
     )
     with_cache, without = (next_token_multiplications(config, length, cached=cached) for cached in (True, False))
     unit = 1e8 if spoken() == "zh" else 1e6  # Chinese text uses units of 10⁸
-    work = {"cached": f"{with_cache / unit:,.1f}", "uncached": f"{without / unit:,.1f}"}
-    work |= {"times": f"{without / with_cache:,.0f}"}
-    each = 4 * cache_numbers(config)
-    memory = {"memory": format_bytes(each * length), "each": format_bytes(each)}
-    return figure, words("cost", model=words(f"next.choice.{s[Open].preset}"), n=f"{length:,}", **work, **memory)
+    each = 4 * cache_numbers(config)  # bytes per token
+    return figure, words(
+        "cost",
+        model=words(f"next.choice.{s[Open].preset}"),
+        n=f"{length:,}",
+        cached=f"{with_cache / unit:,.1f}",
+        uncached=f"{without / unit:,.1f}",
+        times=f"{without / with_cache:,.0f}",
+        memory=format_bytes(each * length),
+        each=format_bytes(each),
+    )
