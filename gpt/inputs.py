@@ -31,10 +31,17 @@ Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]  # a text, its token 
 named: list[Callable[[str | Path], HasModel]] = []  # functions that look up a model; filled by `gpt.models.registry`
 
 
+class NoTokenizer(PlainIds):
+    """Vocabulary for a model without a tokenizer. Decodes every token as its number."""
+
+    def encode(self, text: str) -> list[int]:
+        raise GPTError("model.no_tokenizer")
+
+
 def with_tokenizer(model: AnyModel) -> tuple[GPT, Vocabulary]:
     """Return a model and its tokenizer. Raises ValueError for an unknown name or an object that is not a model."""
     if isinstance(model, GPT):
-        return model, PlainIds(model.config.vocab_size, GPTError("model.no_tokenizer"))
+        return model, NoTokenizer(model.config.vocab_size)
     if isinstance(model, (str, Path)):
         model = named[0](model)
     try:

@@ -90,8 +90,10 @@ class TokenTree:
         return nodes[::-1]
 
     def truncate(self, count: int) -> None:
+        for node, token in enumerate(self.tokens[count:], count):
+            if self._nodes.get(token) == node:  # an equal token may come before it
+                del self._nodes[token]
         del self.tokens[count:], self.depths[count:]
-        self._nodes = {token: node for token, node in self._nodes.items() if node < count}
 
     def check(self, node: int) -> None:
         if not 0 <= node < len(self.tokens):
@@ -269,6 +271,7 @@ class Document:
         if is_prompt:
             self._n_prompt_nodes, self.history = len(self.tree), History()
         else:
+            self.history.future.clear()  # it may refer to nodes that were removed
             self.history.push(before, self._end)
         self._retyped = None if self._end == before else (first, self._state)
 

@@ -334,7 +334,7 @@ def as_loaded(model: AnyModel) -> LoadedModel:
     """Convert a model in any form to a LoadedModel.
 
     A name in `list_models` returns the shared model; other names and paths are loaded with `load_model`. A GPT gets the
-    vocabulary `PlainIds`. Raises ValueError for anything else.
+    vocabulary `NoTokenizer`. Raises ValueError for anything else.
     """
     if isinstance(model, LoadedModel):
         return model

@@ -273,7 +273,7 @@ class FolderRun:
             raise GPTError("training.begun_with_characters")
         if vocabulary is not None and vocabulary.eot_id is not None and not options.text:
             raise GPTError("training.begun_with_stories")
-        if self.saved is not None:
+        if self.saved is not None and options.text:
             vocabulary = find_vocabulary(self.folder, len(self.saved["model"]["wte.weight"]))
         if options.text:
             return StoryDataset(options.text, recipe, vocabulary)

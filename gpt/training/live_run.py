@@ -171,8 +171,9 @@ class LiveRun:
         if not self._progress.ended:
             self._evaluate(trainer)
             with self._changed:
-                if self._enter("finished"):
-                    self._loaded = self._as_loaded(trainer.model)
+                if not self._progress.ended:
+                    self._loaded = self._as_loaded(trainer.model)  # before the run is seen to be finished
+                    self._enter("finished")
 
     def _may_continue(self) -> bool:
         """Wait while the run is paused. Returns False if the run was cancelled or has reached its time limit."""

@@ -72,7 +72,8 @@ def test_a_model_is_loaded_a_name_or_a_gpt_and_a_text_may_be_ids(loaded: LoadedM
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_what_cannot_be_read_is_a_sentence(loaded: LoadedModel, call: Callable[..., Any]) -> None:
     for model, text, said in (
-        (loaded.model, CAT, "a GPT has no tokenizer"),
+        (loaded.model, CAT, "^a GPT has no tokenizer"),
+        (loaded.model, "5 6", "^a GPT has no tokenizer"),
         (loaded, [5, 4096], "token id 4096 does not exist: the vocabulary has ids 0 to 4095"),
         (loaded, [-1], "token id -1 does not exist"),
         (loaded, [1.5], "token ids, which are whole numbers"),

@@ -56,6 +56,16 @@ def test_an_action_after_undo_discards_redo_but_the_undone_text_stays_in_the_tre
     assert document.ids[-1] == 99
 
 
+def test_deleting_what_was_typed_discards_redo(document):
+    n = len(document.ids)
+    document.append(99)
+    document.retype([5, 6], n + 1)
+    document.go_back(n + 1)
+    document.undo()
+    document.retype([], n + 1)
+    assert not document.can_redo
+
+
 def test_undo_between_two_steps_of_a_run_does_not_undo_the_action_before(document):
     document.append(99)
     steps = document.steps(WARM, 5)

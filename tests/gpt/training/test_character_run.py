@@ -62,6 +62,10 @@ def test_a_run_on_characters_needs_nothing_beyond_the_app_and_leaves_a_model(
         assert said in body
     assert not [other for other in ("stories", "end-of-text", "vocab_size", "![") if other in body]
 
+    (tmp_path / "tea.txt").write_text(TEXT.replace("bottles", "BOXES"), encoding="utf-8")
+    assert train(tmp_path / "teas", "--resume") == 1
+    assert "is not the text that the run" in capsys.readouterr().err
+
 
 def test_the_shakespeare_preset_needs_no_file(
     tmp_path: Path, at_step: Callable[..., None], monkeypatch: pytest.MonkeyPatch
