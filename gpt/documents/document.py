@@ -254,7 +254,8 @@ class Document:
         only the prompt, this edits the prompt itself, which cannot be undone. Raises ValueError, leaving the text
         unchanged, if keep < 1, the tokens exceed the context, or an id is unknown.
         """
-        ids, last, is_prompt = as_token_ids(ids), self._node(keep - 1), len(self.tree) == self._n_prompt_nodes
+        ids, last = as_token_ids(ids), self._node(keep - 1)
+        is_prompt = len(self.tree) == self._n_prompt_nodes
         if ids == self.ids[keep:] and held == self.held:
             return
         self._check(ids, last)

@@ -148,9 +148,17 @@ class Generation(Document):
 
     def to_json(self) -> str:
         """Serialise the document as JSON. Raises ValueError for hooks and for patches without ids."""
-        config, edits = self.loaded.model.config, format_edits(self.edits or NO_EDITS)
-        tree, held = (self._n_prompt_nodes, self.path[-1], self.tree.tokens), [*self._held.items()]
-        return SavedDocument(self.loaded.name, config.vocab_size, *tree, edits, self.dropped, held).to_json()
+        saved = SavedDocument(
+            model=self.loaded.name,
+            vocab_size=self.loaded.model.config.vocab_size,
+            prompt_tokens=self._n_prompt_nodes,
+            current=self.path[-1],
+            tokens=self.tree.tokens,
+            edits=format_edits(self.edits or NO_EDITS),
+            dropped=self.dropped,
+            held=[*self._held.items()],
+        )
+        return saved.to_json()
 
     @classmethod
     def from_json(cls, text: str, loaded: LoadedModel | None = None) -> Generation:
@@ -476,7 +484,8 @@ def stream(
     Yields None instead of a step, every POLL_SECONDS, while a cluster is unreachable or busy. The last step has a
     finish_reason unless generation was stopped.
     """
-    params, loaded, last_node, left = with_seed(params), document.loaded, None, max_new_tokens
+    params, loaded = with_seed(params), document.loaded
+    last_node, left = None, max_new_tokens
 
     def drawn_here() -> Draws:
         while True:
