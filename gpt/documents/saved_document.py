@@ -18,6 +18,7 @@ from gpt.tokenizer import SPACES
 
 FORMAT, VERSION = "glassbox-gpt document", 1
 MAX_FILE_CHARS = 2**24
+MAX_ID = 2**31  # larger numbers can have equal hashes, which would make a `TokenTree` slow
 
 
 @dataclass(frozen=True)
@@ -110,5 +111,6 @@ class SavedDocument:
 
 
 def read_token(entry: dict[str, Any], settings: list[SamplingParams]) -> Token:
+    require(entry["id"] in range(MAX_ID), "document_file.damaged")
     params = settings[entry["settings"]] if entry["how"] == "sampled" else None
     return Token(entry["id"], entry["after"], Origin(entry["how"], params, entry.get("held", "")))
