@@ -282,6 +282,20 @@ def test_nothing_jumps_while_a_text_is_written(opened):
     assert opened.evaluate("window.moved") == []
 
 
+def test_the_end_of_a_long_text_is_in_sight_again_after_a_short_one_and_typing_in_the_text_moves_what_follows(opened):
+    box, sheet = opened.locator("#prompt textarea"), opened.locator(".gb-composer").first
+    long = "\n".join(["A line of the text."] * 12)
+    box.fill(long)
+    sheet.evaluate("sheet => sheet.scrollTo(0, 0)")
+    for text_typed in ("One", long):
+        box.fill(text_typed)
+    opened.wait_for_function("sheet => sheet.scrollTop > 0", arg=sheet.element_handle())
+    before = sheet.evaluate("sheet => sheet.scrollTop")
+    box.evaluate(f"box => box.setSelectionRange({len(long) - 25}, {len(long) - 25})")
+    box.press("Enter")
+    assert sheet.evaluate("sheet => sheet.scrollTop") == before
+
+
 @contextmanager
 def busy_server() -> Iterator[None]:
     """Prevent frames from being drawn inside the block."""

@@ -64,6 +64,7 @@ defineWidget("composer", (root, host) => {
   let isAtBottom = true; // whether the end of a long text is in sight
 
   const isAtEnd = () => area.selectionStart === area.value.length;
+  const isEndInSight = () => root.scrollTop + root.clientHeight >= root.scrollHeight - 8;
 
   /** Returns the suggested next text, or "" if it cannot be accepted now. */
   function ghost() {
@@ -93,6 +94,7 @@ defineWidget("composer", (root, host) => {
     root.dataset.size = name;
     root.style.setProperty("--gb-line-size", `${px}px`);
     copy.draw(area.value, ghost(), isOld ? -1 : (shown.selected ?? -1), isOld ? new Set() : hidden);
+    isAtBottom ||= isEndInSight(); // a text that has become short is not scrolled
     if (isAtBottom) root.scrollTop = root.scrollHeight;
     const arcs = (shown.arcs ?? []).filter(([position]) => !hidden.has(position));
     const lastOf = (/** @type {number} */ start) => (shown.words?.find((word) => word > start) ?? copy.count()) - 1;
@@ -147,6 +149,7 @@ defineWidget("composer", (root, host) => {
     if (!joins) run = edited;
     joins = false;
     last = { ...last, text: area.value, caret: area.selectionStart };
+    isAtBottom &&= isAtEnd(); // what follows a caret in the text moves down
     refresh();
     clearTimeout(moving);
     clearTimeout(typing);
@@ -337,7 +340,7 @@ defineWidget("composer", (root, host) => {
     refresh();
     copy.node(words[entered])?.focus();
   });
-  root.addEventListener("scroll", () => (isAtBottom = root.scrollTop + root.clientHeight >= root.scrollHeight - 8));
+  root.addEventListener("scroll", () => (isAtBottom = isEndInSight()));
   area.addEventListener("focus", refresh);
   area.addEventListener("blur", () => {
     askNow();
