@@ -126,7 +126,8 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     with session.lock.settling(turn):
         if session.can_undo:  # the current text was edited, so keep it for undo
             session.push_undo()
-        session.document, session.prompt, session.finish_reason = document, prompt, None
+        session.document, session.prompt = document, prompt
+        session.finish_reason = session.notice = None  # of the replaced text
         session.set_typed(None)
         session.model, session.loaded = loaded.name, loaded
         session.edits, session.edits_on = replace(edits, steering=()), edits_on

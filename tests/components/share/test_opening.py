@@ -184,6 +184,8 @@ def test_invalid_parts_of_a_link_are_named_and_the_rest_is_followed(linked):
         follow(linked, f"prompt=The+dog&seed=1&length=2&{query}")
         assert names in linked.notice.values["note"]
         assert (linked.prompt, linked.settings.seed) == ("The dog", "1")
+    follow(linked, "prompt=The+dog&text=")
+    assert linked.notice is None
 
 
 PAGES = {"challenge": LinkedPage("challenges", open_challenge, challenge_key)}
