@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,8 @@ class HuggingFaceTokenizer(Vocabulary):
         if any(part["type"] == "ByteLevel" for part in encoders):
             found, self.strips_space = bytes_of_letters(vocab, {each["id"] for each in added}), bool(places)
         else:
-            found, self.strips_space = bytes_of_decoder(vocab, self._tokenizer.decoder, self.special_names.values())
+            control = set(self.special_names.values())
+            found, self.strips_space = bytes_of_decoder(vocab, self._tokenizer.decoder, control)
         self.bytes_of = [found.get(i, b"<%d>" % i) for i in range(n_vocab)]
         self.special_ids = frozenset(set(range(n_vocab)) - found.keys()).union(self.special_names.values())
         model = content["model"]
@@ -151,7 +152,7 @@ def completed(
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     added = {token["content"]: flags | token for token in content.get("added_tokens") or []}
     beyond = {token for token, token_id in ids.items() if token_id >= n_vocab} - added.keys()
-    if beyond and not beyond <= set(control_names(content)):
+    if beyond and not beyond <= set(control_names(content, file)):
         raise GPTError("vocabulary.size", n=max(ids.values()) + 1, n_vocab=n_vocab)
     for token in more:
         if token["content"] in ids or "id" in token:
@@ -207,7 +208,7 @@ def bytes_of_letters(vocab: Mapping[str, int], added: set[int]) -> dict[int, byt
     return found
 
 
-def bytes_of_decoder(vocab: Mapping[str, int], decoder: Any, control: Collection[int]) -> tuple[dict[int, bytes], bool]:
+def bytes_of_decoder(vocab: Mapping[str, int], decoder: Any, control: set[int]) -> tuple[dict[int, bytes], bool]:
     """Return the bytes for each id within a text, and whether decoding removes a space at the start of a text.
 
     Tokens that the library joins by spaces begin with one, unless texts have none before them. Control tokens become
@@ -268,11 +269,11 @@ def flat_parts(part: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
         yield part
 
 
-def control_names(content: Mapping[str, Any]) -> list[str]:
+def control_names(content: Mapping[str, Any], file: str) -> list[str]:
     """Return the tokens of a tokenizer.json, such as "<pad>", that are neither a byte nor the result of a merge."""
     model = content["model"]
     made = {"".join(pair).replace(" ", "") for pair in model.get("merges", [])}
-    return [each for each in ids_of_tokens(model, "") if CONTROL_NAME.fullmatch(each) and each not in made]
+    return [each for each in ids_of_tokens(model, file) if CONTROL_NAME.fullmatch(each) and each not in made]
 
 
 def byte_letters() -> dict[str, int]:

@@ -108,9 +108,10 @@ def merged(base: Contents, adapter: Path, strength: float = 1.0) -> Contents:
         require(pair.keys() == {"A", "B"} and name in tensors, "adapter.misfit", file=file.name, name=module)
         in_first = bool(options.get("fan_in_fan_out")) and not own and not module.endswith((*EMBEDDINGS, *HEADS))
         A, B = pair["A"], pair["B"]
+        require(A.dim() == B.dim() == 2, "adapter.misfit", file=file.name, name=module)
         left, right = (A.t(), B.t()) if in_first or module.endswith(EMBEDDINGS) else (B, A)  # stored as (in, out)
         shapes = (*tensors[name].shape,), (*left.shape[:1], *right.shape[1:])
-        if A.dim() != 2 or B.dim() != 2 or A.shape[0] != B.shape[1] or shapes[0] != shapes[1]:
+        if A.shape[0] != B.shape[1] or shapes[0] != shapes[1]:
             raise GPTError("adapter.misfit", file=file.name, name=" / ".join(map(str, shapes)))
         scale = strength * scale_of(module, A, options)
         adapt(name, partial(torch.addmm, mat1=left.float(), mat2=right.float(), alpha=scale))
@@ -248,10 +249,17 @@ def read_openai(files: list[Path], hints: Hints) -> Contents:
     folder, data = files[0].parent, files[0].with_suffix(".data-00000-of-00001")
     options = read_json(folder / OPTIONS, dict)
     with reading(folder / OPTIONS):
+        check_size(existing(data), options["n_layer"], options["n_embd"])
         shapes = openai_shapes(options)
-    tensors = split_file(existing(data), shapes)
+    tensors = split_file(data, shapes)
     config = {"model_type": "gpt2", "vocab_size": options["n_vocab"], "n_positions": options["n_ctx"], **options}
     return Contents(tensors, partial(read_vocabulary, folder, {}), config, folder=folder)
+
+
+def check_size(file: Path, n_layer: int, n_embd: int) -> None:
+    """Raise ValueError if a file is too small for its number of layers, before each layer's weights are listed."""
+    size, least = file.stat().st_size, 4 * n_layer * n_embd**2
+    require(size >= least, "file.damaged", file=file.name, reason=f"{size:,} < {least:,}")
 
 
 def split_file(file: Path, shapes: Mapping[str, tuple[int, ...]], start: int = 0) -> dict[str, Tensor]:
@@ -318,6 +326,7 @@ def read_llama2c(files: list[Path], hints: Hints) -> Contents:
     header, folder = read_header(files[0]), files[0].parent
     assert header is not None  # the file was found by it
     start, options, is_tied = header
+    check_size(files[0], options["n_layers"], options["dim"])
     tensors = split_file(files[0], llama2c_shapes(start > 28, options, is_tied), start)
     return Contents(tensors, partial(read_vocabulary, folder, {}), entries={"model_args": options}, folder=folder)
 

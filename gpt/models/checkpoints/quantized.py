@@ -46,7 +46,9 @@ def dequantized(contents: Contents, file: str) -> Contents:
             modules.setdefault(match[1], {})[match[2]] = tensor
     names: list[str] = []
     for module, parts in modules.items():
-        if scheme := scheme_of(parts, stated):
+        with reading(f"{file}: {module}"):
+            scheme = scheme_of(parts, stated)
+        if scheme is not None:
             for part in parts:
                 del tensors[f"{module}.{part}"]
             tensors[f"{module}.weight"] = deferred(scheme[1], parts, stated, f"{file}: {module}")

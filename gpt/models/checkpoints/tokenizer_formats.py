@@ -91,7 +91,7 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> librar
     elif file in PAIRS:
         content = pair_as_tokenizer_json(folder, file, settings, family)
         usual = OPT_TOKENS if family == "opt" else {}
-        names = [] if tokens or usual else library.control_names(content)
+        names = [] if tokens or usual else library.control_names(content, file)
     elif file == VOCAB_TXT:
         content, usual = bert_json(lines_of(folder / file), settings), BERT_TOKENS
     elif (folder / file).read_bytes().startswith(b"IQ== 0\n"):  # "!", the first token of Llama 3's ranks, in base64

@@ -45,7 +45,8 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     found: Tokenizer | TokenTable
     files = {name for name in FILES if (folder / name).is_file()}
     file = next((name for name in LIBRARY_FILES if {name, PAIRS.get(name, name)} <= files), None)
-    lines = lines_of(folder / VOCAB_TXT) if file == VOCAB_TXT else []  # of WordPiece, or characters or words
+    is_list = file == VOCAB_TXT and files.isdisjoint((BPE, CHARACTERS, WORDS))
+    lines = lines_of(folder / VOCAB_TXT) if is_list else []  # of WordPiece, or characters or words
     if BPE in files:
         found = load_vocabulary(folder / BPE)
     elif CHARACTERS in files:
@@ -240,13 +241,14 @@ def table_inside(entries: Mapping[str, object], n_vocab: int) -> list[str] | Non
     """Find the table for a model with n_vocab tokens among a checkpoint's entries and its nested dictionaries.
 
     The table may lack a few tokens, because embeddings are often padded; see MAX_PADDING. Skips byte-level BPE, in
-    which words begin with "Ġ".
+    which words begin with "Ġ"; alone, this is a letter of Maltese.
     """
     places = (entries, *(value for value in entries.values() if isinstance(value, Mapping)))
     named = (value for place in places for name, value in place.items() if TABLE.fullmatch(str(name)))
     found = [tokens_of(table) or [] for table in named]
     fitting = [tokens for tokens in found if tokens and 0 <= n_vocab - len(tokens) < MAX_PADDING]
-    return max((each for each in fitting if not any(token.startswith("Ġ") for token in each)), key=len, default=None)
+    texts = [each for each in fitting if not any(token.startswith("Ġ") and token != "Ġ" for token in each)]
+    return max(texts, key=len, default=None)
 
 
 def tokens_of(table: object) -> list[str] | None:

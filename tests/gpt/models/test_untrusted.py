@@ -121,6 +121,17 @@ def test_file_larger_than_memory_is_refused_by_its_size_and_not_read(tmp_path: P
         load_model(tmp_path, device="cpu")
 
 
+def test_a_small_file_that_states_many_layers_is_refused_before_they_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(struct.pack("<7i", 8, 8, 2**20, 1, 1, 10, 10) + bytes(100))
+    options = {"n_vocab": 10, "n_ctx": 8, "n_embd": 8, "n_head": 1, "n_layer": 2**20}
+    (tmp_path / "hparams.json").write_text(json.dumps(options))
+    (tmp_path / "model.ckpt.data-00000-of-00001").write_bytes(bytes(100))
+    (tmp_path / "model.ckpt.index").touch()
+    for name, size in (("model.bin", 128), ("model.ckpt.index", 100)):
+        with pytest.raises(ValueError, match=f"{size} < 268,435,456"):
+            open_checkpoint(tmp_path / name)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, byte_tokenizer: Tokenizer) -> Path:
     """A small model in our own format."""

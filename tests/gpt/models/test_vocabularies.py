@@ -58,6 +58,14 @@ def test_broken_nanogpt_vocabulary_is_refused(tmp_path: Path, data: bytes) -> No
         find_vocabulary(tmp_path, 8)
 
 
+def test_the_letter_that_marks_a_space_in_byte_level_bpe_may_be_a_character(tmp_path: Path) -> None:
+    (tmp_path / "vocab.json").write_text(json.dumps({"a": 0, "\u0120": 1}))
+    assert find_vocabulary(tmp_path, 2).encode("\u0120a") == [1, 0]
+    (tmp_path / "vocab.json").write_text(json.dumps({"a": 0, "\u0120a": 1}))
+    with pytest.raises(ValueError, match=r"vocab\.json"):
+        find_vocabulary(tmp_path, 2)
+
+
 def test_plain_ids_are_read_and_written_as_numbers() -> None:
     vocabulary = PlainIds(100)
     assert vocabulary.encode(" 5 0\n99 ") == [5, 0, 99]
