@@ -101,12 +101,13 @@
     /** @param {number} position @param {number} at @param {number} share */
     function arcTo(position, at, share) {
       const around = svg.getBoundingClientRect();
-      const [to, from] = [position, at].map((i) => copy.children[i].getBoundingClientRect());
+      const [to, from, start] = [position, at, 0].map((i) => copy.children[i].getBoundingClientRect());
       const [x0, x1] = [from, to].map((place) => place.left + place.width / 2 - around.left);
       const [y0, y1] = [from, to].map((place) => place.top - around.top);
       const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
       const y = y0 - (4 / 3) * Math.min(y0 - 4, HIGHEST, Math.max(LOWEST, RISING * Math.abs(x1 - x0)));
-      path.setAttribute("d", y0 === y1 ? `M${x0} ${y0}C${x0} ${y} ${x1} ${y} ${x1} ${y1}` : "");
+      const isFree = from.top === to.top && from.top === start.top; // an arch over another line would cross words
+      path.setAttribute("d", isFree ? `M${x0} ${y0}C${x0} ${y} ${x1} ${y} ${x1} ${y1}` : "");
       path.setAttribute("stroke-width", String(1 + 5 * share));
       return path;
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -214,6 +215,9 @@ def site() -> Iterator[str]:
     _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options(uploads=True))
     yield url
     app.close(verbose=False)
+    for thread in threading.enumerate():  # torch aborts the process if Python ends while it computes
+        if thread.name == "AnyIO worker thread":
+            thread.join(timeout=20)
 
 
 @pytest.fixture(scope="module")

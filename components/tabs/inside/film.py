@@ -213,6 +213,8 @@ def _written(s: Any, position: int, asked: list[int], cause: Sequence[int]) -> l
         if sum(map(len, texts[word.start :])) > CHARACTERS:
             break
         begin = word.start
+    while 0 < begin < end and not any(map(str.isalnum, texts[begin])):  # punctuation of what is left out
+        begin += 1
     places = {at: i for i, at in enumerate(read)}
     return [
         {
