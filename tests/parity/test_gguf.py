@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -10,8 +11,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from gpt.model import GPT
 from gpt.models.checkpoints.checkpoint import open_checkpoint
-from gpt.models.checkpoints.writing import convert
+from gpt.models.checkpoints.writing import convert, save_gguf
+from tests.gpt.family_configs import FAMILIES
 from tests.parity.family_models import VOCAB_SIZE
 from tests.parity.gguf_models import ALL, gguf_tensors, reference_model, round_matrices, write_gguf
 
@@ -93,3 +96,11 @@ def test_a_written_file_has_the_weights_that_llama_cpp_expects(tmp_path: Path, a
     assert all(np.allclose(found[name], each, rtol=1e-6, atol=1e-7) for name, each in expected.items())
     with torch.inference_mode():
         assert_close(open_checkpoint(tmp_path / "out.gguf").build()(IDX), reference(IDX).logits, atol=1e-5, rtol=0)
+
+
+def test_a_file_that_would_turn_the_windows_by_other_angles_is_not_written(tmp_path: Path) -> None:
+    gemma = replace(FAMILIES["gemma3"], attn_scale=None)
+    save_gguf(GPT(gemma), tmp_path / "model.gguf")
+    for changed in (replace(gemma, window=gemma.block_size), replace(gemma, window_rotary_base=None)):
+        with pytest.raises(ValueError, match=r"no architecture of llama\.cpp has all the options"):
+            save_gguf(GPT(changed), tmp_path / "other.gguf")

@@ -143,6 +143,7 @@ def test_what_stays_unclear_is_said(tmp_path: Path, old: str, new: str, added: d
         ({"wte": "tok"}, '"names" must give a name'),
         ({"names": {"tok": "wte"}}, "names must be one of wte, .*, not 'tok'"),
         ({"names": {"wte": "tok"}, "rotary": True}, "option that is not implemented: rotary"),
+        ({"names": {"wte": "tok"}, "transposed": "wte"}, '"transposed" is no list'),
         ({"names": {"wte": "tok"}}, r"tok\.weight is missing or not a matrix"),
     ],
 )

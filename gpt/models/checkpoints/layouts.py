@@ -297,6 +297,7 @@ def read_layout(path: Path) -> Layout:
         require(theirs != "?", "layout.file", file=path.name, reason=f'{ours} is still "?"')
     stated = {name: content.pop(name) for name in LAYOUT_FIELDS if name in content}
     given = Layout(CUSTOM, names, options=known_options(content, set(LAYOUT_OPTIONS), path.name), **stated)
+    require(isinstance(given.transposed, tuple | list), "layout.file", file=path.name, reason='"transposed" is no list')
     check_choice("qkv_order", given.qkv_order, QKV_ORDERS)
     check_choice("rotary_pairs", given.rotary_pairs, get_args(RotaryPairs))
     check_attn_scale(given.attn_scale)

@@ -51,7 +51,8 @@ def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> tuple[
     is_theirs = family is not None and (contents.family is not None or is_written_by_transformers(named, family))
     if config is not None and (is_theirs or (family is None and given is None)):  # it states every option
         if family is None:  # our format
-            stated = asdict(GPTConfig(**layouts.known_options(config, OUR_OPTIONS, "config.json")))
+            own = GPTConfig(**layouts.known_options(config, OUR_OPTIONS, "config.json"))
+            stated = asdict(own) | {"n_ff": own.ff_size}
             layout, weights = GPT2_LAYOUTS[layouts.OURS], {name: (tensor,) for name, tensor in named.items()}
         else:
             stated = {"attn_scale": None} | read_family_options(config)
@@ -61,7 +62,10 @@ def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> tuple[
             weights.setdefault("wte.weight", weights["lm_head.weight"])
         found = read_sizes(weights, layout)
         sizes = {name: found[name] for name in SIZES if name in found}
-        sizes["tie_weights"] = stated["tie_weights"] and found["tie_weights"]  # as in transformers, unless they differ
+        # transformers ties no weights that differ. In our format, a head that differs is a contradiction.
+        sizes["tie_weights"] = stated["tie_weights"] and found["tie_weights"]
+        if family is None and sizes["tie_weights"] != stated["tie_weights"]:
+            raise GPTError("layout.contradiction", name="tie_weights", stated=True, found=False)
     else:
         layout = given or known_layout(contents.tensors, named, entries) or infer_layout(named)
         weights, layout = translate(named, layout, hints.n_head)

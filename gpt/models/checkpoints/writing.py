@@ -229,9 +229,13 @@ def is_same(ours: GPTConfig, theirs: GPTConfig) -> bool:
     """Return whether models with the two configurations compute the same function, apart from dropout."""
     left, right = effective(ours), effective(theirs)
     missing = {name: False for name in BIASES if right[name] and not left[name]}  # these biases are zeros
+    pairs = [
+        (left[name], value)
+        for name, value in (right | missing).items()
+        if name not in ("dropout", "window_rotary_base")  # `rotary_angles` contain the base of each layer
+    ]
     return all(
-        math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float) else a == b
-        for a, b in ((left[name], value) for name, value in (right | missing).items() if name != "dropout")
+        math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float) else a == b for a, b in pairs
     )
 
 
@@ -242,6 +246,9 @@ def effective(config: GPTConfig) -> dict[str, Any]:
     values["window"] = [None if window is None or window >= config.block_size else window for window in windows]
     values |= {"full_layers": None, "window_rotary_base": config.window_rotary_base or config.rotary_base}
     values |= {"rotary_size": config.rotary_size, "rotary_share": config.rotary_size / config.head_size}
+    usual = config.rotary_base, config.rotary_scaling
+    local = usual if config.window_rotary_base is None else (config.window_rotary_base, None)  # without scaling
+    values["rotary_angles"] = [usual if window is None else local for window in windows]
     return values if config.position == "rotary" else values | {name: None for name in values if "rotary" in name}
 
 

@@ -10,6 +10,7 @@ import random
 import shutil
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,17 @@ def test_configuration_of_any_values_is_read_or_refused_with_a_value_error(
             except ValueError:
                 refused += 1
     assert refused > 5 * len(config)
+
+
+@pytest.mark.parametrize(("option", "value"), [("n_ff", None), ("tie_weights", True)])
+def test_a_configuration_of_our_own_that_contradicts_its_weights_is_refused(
+    folder: Path, byte_tokenizer: Tokenizer, option: str, value: object
+) -> None:
+    save_model(folder, GPT(replace(CONFIG, n_ff=12, tie_weights=False)), byte_tokenizer, overwrite=True)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, option: value}))
+    with pytest.raises(ValueError, match=f"{option} is .* in the configuration, but .* in the weights"):
+        load_model(folder)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, "\xff\xfe"])
