@@ -91,7 +91,7 @@ def scheme_of(parts: Stored, config: Config) -> tuple[str, Read] | None:
 def integers(words: Tensor, bits: int) -> Tensor:
     """Return the numbers of some bits in 32-bit words (..., n), the lowest bits first: (..., n x 32 / bits)."""
     if 32 % bits:
-        raise ValueError(f"{bits} bits")
+        raise RuntimeError(f"{bits} bits")
     shifts = torch.arange(0, 32, bits, dtype=torch.int32, device=words.device)
     return ((words.view(torch.int32)[..., None] >> shifts) & (2**bits - 1)).to(torch.uint8).flatten(-2)
 
@@ -173,7 +173,7 @@ def read_four_bits(parts: Stored, config: Config) -> Tensor:
 
 
 def for_blocks(scales: Tensor, size: int, n: int) -> Tensor:
-    """Return the scale of each of n numbers, which are in blocks of a size. Raises ValueError if others are given."""
+    """Return the scale of each of n numbers, which are in blocks of a size. Raises RuntimeError if others are given."""
     if len(scales) != -(-n // size):
-        raise ValueError(f"{len(scales)} x {size} / {n}")
+        raise RuntimeError(f"{len(scales)} x {size} / {n}")
     return scales.repeat_interleave(size)[:n]
