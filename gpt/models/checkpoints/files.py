@@ -121,7 +121,8 @@ class Deferred(Tensor):
         if func is torch.ops.aten.detach.default:
             return source
         views = func(source.like, *rest, **(kwargs or {}))
-        if func is torch.ops.aten.slice.Tensor and source.view_of is None and rest[0] == 0:
+        is_rows = func is torch.ops.aten.slice.Tensor and rest[0] == 0 and rest[3:] in ([], [1])
+        if is_rows and source.view_of is None:
             return Deferred(source.read, views, source.rows[slice(*rest[1:])])
 
         def view_of(rows: Tensor, i: int | None = None) -> Any:
