@@ -15,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from gpt.models.loading import Precision
 
-SHARDS, SLACK = 3, 100 * 2**20  # bytes for libraries, threads and the allocator
+SHARDS, SLACK = 3, 128 * 2**20  # bytes for libraries, threads and the allocator
 
 CHILD = """
 import os
