@@ -32,6 +32,7 @@ ROOT = Path(__file__).parent.parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 WARM_UP = 8  # tokens that are not measured
 SEEN = "localStorage.setItem('glassbox-seen', '1')"  # the workbench, not a new visitor's first screen
+ENDED = "!document.querySelector('#stop').checkVisibility()"  # the model may end the text first
 WRITTEN = "document.querySelectorAll('#prompt .gb-copy .gb-written').length"
 
 
@@ -78,7 +79,7 @@ def write(browser: Browser, pid: int, url: str, tokens: int) -> tuple[float, flo
         page.locator("#generate").click()
         page.wait_for_function(f"{WRITTEN} >= {WARM_UP}")
         count, busy, used = page.evaluate(WRITTEN), busy_ms(client), processor_ms(pid)
-        page.wait_for_function(f"{WRITTEN} >= {WARM_UP + tokens}", polling=200)
+        page.wait_for_function(f"{WRITTEN} >= {WARM_UP + tokens} || {ENDED}", polling=200)
         n = page.evaluate(WRITTEN) - count
         return (busy_ms(client) - busy) / n, (processor_ms(pid) - used) / n
 
