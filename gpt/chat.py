@@ -18,7 +18,7 @@ from gpt.errors import GPTError
 MAX_REASON_CHARS = 200
 
 
-class Generation(jinja2.ext.Extension):
+class GenerationTag(jinja2.ext.Extension):
     """The {% generation %} block, which marks text written by the assistant. It renders its content."""
 
     tags = {"generation"}  # noqa: RUF012
@@ -45,7 +45,7 @@ def tojson(value: object, ensure_ascii: bool = False, **options: Any) -> str:
 def compiled(source: str) -> jinja2.Template:
     """Return a template that runs in Jinja's sandbox, as in transformers (utils/chat_template_utils.py)."""
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, jinja2.ext.loopcontrols]
     )
     environment.filters["tojson"] = tojson
     environment.globals["raise_exception"] = raise_exception
