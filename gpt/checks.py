@@ -69,8 +69,7 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
 
 
 def check_token_id(token_id: int, n_vocab: int) -> None:
-    if not 0 <= token_id < n_vocab:
-        raise GPTError("token.unknown", token=token_id, last=n_vocab - 1)
+    require(0 <= token_id < n_vocab, "token.unknown", token=token_id, last=n_vocab - 1)
 
 
 def check_position(position: int, length: int) -> None:

@@ -21,31 +21,17 @@ MAX_FACTOR = 1e12  # limit on norm_eps, scales, caps and bases
 
 @dataclass(frozen=True)
 class RotaryScaling:
-    """Scaling of the rotary angles for longer texts (see `gpt.rotary.rotary_frequencies`).
-
-    Attributes:
-        kind: "linear" divides all angles by the factor; "dynamic" raises the base with the length of the text beyond
-            original_context; "llama3" and "yarn" divide only the angles of slow rotations; "longrope" divides each by a
-            factor of its own.
-        factor: Ratio of the new context length to the original one.
-        low_freq_factor: Rotations with fewer turns within original_context are fully scaled; "llama3" and "yarn".
-        high_freq_factor: Rotations with more turns within original_context are not scaled; "llama3" and "yarn".
-        original_context: Context length before scaling, in tokens.
-        attention_factor: Factor of all rotated queries and keys.
-        factors: One divisor for each rotated pair; "longrope" only.
-        long_factors: The divisors in texts beyond original_context; defaults to `factors`.
-        truncate: Whether the range between the two numbers of turns is widened to whole pairs; "yarn" only.
-    """
+    """Scaling of the rotary angles for longer texts. `gpt.rotary.rotary_frequencies` describes the kinds."""
 
     kind: ScalingKind
-    factor: float
-    low_freq_factor: float = 1.0
-    high_freq_factor: float = 4.0
-    original_context: int = 8192
-    attention_factor: float = 1.0
-    factors: tuple[float, ...] = ()
-    truncate: bool = True
-    long_factors: tuple[float, ...] = ()
+    factor: float  # ratio of the new context length to the original one
+    low_freq_factor: float = 1.0  # rotations with fewer turns within original_context are fully scaled
+    high_freq_factor: float = 4.0  # rotations with more turns within original_context are not scaled
+    original_context: int = 8192  # context length before scaling, in tokens
+    attention_factor: float = 1.0  # factor of all rotated queries and keys
+    factors: tuple[float, ...] = ()  # one divisor for each rotated pair; "longrope" only
+    truncate: bool = True  # whether the range between the two numbers of turns is widened to whole pairs; "yarn" only
+    long_factors: tuple[float, ...] = ()  # the divisors in texts beyond original_context; by default, `factors`
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(ScalingKind))

@@ -11,6 +11,7 @@ from torch._C import TensorBase
 from torch.nn import functional as F
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from gpt.checks import require
 from gpt.errors import GPTError
 
 
@@ -84,8 +85,7 @@ class ReadOnlyTensor(Tensor):
             written = [
                 given.get(each.name) for each in schema.arguments if each.alias_info and each.alias_info.is_write
             ]
-            if any(isinstance(each, ReadOnlyTensor) for each in tree_leaves(written)):
-                raise GPTError("model.read_only")
+            require(not any(isinstance(each, ReadOnlyTensor) for each in tree_leaves(written)), "model.read_only")
         given_args, given_kwargs = tree_map_only(ReadOnlyTensor, ordinary, (args, kwargs))
         result = function(*given_args, **given_kwargs)
         if not (isinstance(args[0], ReadOnlyTensor) and any(each.alias_info for each in schema.returns)):
@@ -127,8 +127,7 @@ def _reader(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _set(tensor: Tensor, value: object = True, *, requires_grad: bool = True) -> Tensor:
     """Accept only what changes nothing: the tensor itself as its data, or no gradient."""
-    if value is not tensor and value is not False and requires_grad:
-        raise GPTError("model.read_only")
+    require(value is tensor or value is False or not requires_grad, "model.read_only")
     return tensor
 
 

@@ -262,8 +262,7 @@ class Registry:
             for candidate in [each for each, other in self._loads.items() if other.done()]:
                 if n_bytes > self._free_bytes():
                     self._evict(candidate)
-            if n_bytes > self._free_bytes():
-                raise GPTError("memory.in_use", model=name, need=format_bytes(n_bytes))
+            require(n_bytes <= self._free_bytes(), "memory.in_use", model=name, need=format_bytes(n_bytes))
             self._sizes[load] = n_bytes
 
     def _count(self, loaded: LoadedModel, load: Load) -> None:

@@ -52,14 +52,10 @@ NETWORK_ERRORS = (OSError, httpx.HTTPError)
 
 @dataclass(frozen=True)
 class Corpus:
-    """The training data of a model.
+    """The training data of a model."""
 
-    languages: ISO 639-1 codes of the languages that the model can write. facts: whether the texts contain facts about
-    the world, which the model needs to answer factual questions.
-    """
-
-    languages: tuple[str, ...] = ("en",)
-    facts: bool = True
+    languages: tuple[str, ...] = ("en",)  # ISO 639-1 codes of the languages that the model can write
+    facts: bool = True  # whether the texts contain facts about the world, which answers to questions need
 
     def fits(self, language: str, *, facts: bool) -> bool:
         return language in self.languages and (self.facts or not facts)
@@ -73,10 +69,10 @@ MANY = Corpus(("en", "zh", "fr", "es", "de", "it", "pt", "ru", "ja", "ko", "ar",
 
 @dataclass(frozen=True)
 class HubModel:
-    """A model on the Hugging Face hub that the page offers. n_parameters: tied weights count once."""
+    """A model on the Hugging Face hub that the page offers."""
 
     title: str
-    n_parameters: int
+    n_parameters: int  # tied weights count once
     corpus: Corpus = ENGLISH
 
 
@@ -111,18 +107,14 @@ def corpus_of(name: str) -> Corpus | None:
 
 @dataclass(frozen=True)
 class Source:
-    """The origin of a model. location: a path or a hub repository.
+    """The origin of a model."""
 
-    listed: whether `list_models` includes it. folder: temporary folder with uploaded files. loaded: a model that was
-    created in this process and cannot be loaded again.
-    """
-
-    location: Path | str
+    location: Path | str  # a path, or a repository on the hub
     hints: Hints = NO_HINTS
     untrained: bool = False
-    listed: bool = True
-    folder: TemporaryDirectory[str] | None = None
-    loaded: LoadedModel | None = None
+    listed: bool = True  # whether `list_models` includes it
+    folder: TemporaryDirectory[str] | None = None  # with uploaded files
+    loaded: LoadedModel | None = None  # a model that was created in this process and cannot be loaded again
 
     @property
     def is_here(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from gpt.checks import require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
-from gpt.models.checkpoints.files import ADAPTER_CONFIG, WEIGHT_FILES, Contents, Deferred, Reader, numbers_of
+from gpt.models.checkpoints.files import ADAPTER_CONFIG, WEIGHT_FILES, Deferred, Reader, numbers_of
 from gpt.models.checkpoints.gguf import GGUF
 from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.other_formats import LLAMA2C, NANOCHAT, OPENAI, Adapted, base_of, is_adapter, merged
@@ -31,19 +31,15 @@ ALL = slice(0, None)
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """An opened and checked checkpoint with memory-mapped weights.
+    """An opened and checked checkpoint with memory-mapped weights."""
 
-    layout: name of the checkpoint's format. norm_offset: number to add to norm weights (Gemma stores them minus 1).
-    folder: folder that contains the files. stored_as: see `Contents`.
-    """
-
-    layout: str
+    layout: str  # name of the checkpoint's format
     config: GPTConfig
     weights: Weights
     tokenizer: Vocabulary
-    norm_offset: float = 0.0
-    folder: Path | None = None
-    stored_as: str = ""
+    norm_offset: float = 0.0  # number to add to norm weights (Gemma stores them minus 1)
+    folder: Path | None = None  # that contains the files
+    stored_as: str = ""  # see `Contents`
 
     @property
     def dtype(self) -> torch.dtype:
@@ -112,27 +108,23 @@ class Checkpoint:
             weights are read at once.
         Raises ValueError if a weight is NaN or infinite.
         """
+
+        def read(name: str) -> Tensor:
+            if matrices is None or self.weights[name][0].dim() != 2:
+                return self.weight(name, dtype)
+            like = torch.empty(concatenated_shape(self.weights[name]), dtype=matrices, device="meta")
+            return Deferred(partial(self.weight, name), like)
+
         blocks = {f"h.{layer}.": block for layer, block in enumerate(model.h)}
         others = [name for name in self.weights if not name.startswith(tuple(blocks))]
-        model.load_state_dict(self._read(others, dtype, matrices), strict=False, assign=True)
+        model.load_state_dict({name: read(name) for name in others}, strict=False, assign=True)
         if self.config.tie_weights:
             model.lm_head.weight = model.wte.weight
         yield nn.ModuleList(part for name, part in model.named_children() if name != "h")
         for prefix, block in blocks.items():
             names = [name for name in self.weights if name.startswith(prefix)]
-            state = self._read(names, dtype, matrices)
-            block.load_state_dict({name.removeprefix(prefix): state.pop(name) for name in names}, assign=True)
+            block.load_state_dict({name.removeprefix(prefix): read(name) for name in names}, assign=True)
             yield block
-
-    def _read(self, names: Iterable[str], dtype: torch.dtype, matrices: torch.dtype | None) -> dict[str, Tensor]:
-        state: dict[str, Tensor] = {}
-        for name in names:
-            if matrices is not None and self.weights[name][0].dim() == 2:
-                like = torch.empty(concatenated_shape(self.weights[name]), dtype=matrices, device="meta")
-                state[name] = Deferred(partial(self.weight, name), like)
-            else:
-                state[name] = self.weight(name, dtype)
-        return state
 
     def _stored(self, name: str, dtype: torch.dtype = torch.float32, rows: slice = ALL) -> Tensor:
         """Return a weight, or some rows of it. It is memory-mapped if it is stored in one part and needs no offset."""
@@ -173,19 +165,6 @@ def main_file(path: Path) -> str:
     return ADAPTER_CONFIG if is_adapter(path) else find_files(path)[1][0].name
 
 
-def read_contents(path: Path, hints: Hints) -> Contents:
-    """Return the contents of a checkpoint, or of an adapter's base model with the adapter merged into it."""
-    if is_adapter(path):
-        base = base_of(path, hints.base)
-        require(Path(base).exists(), "adapter.base", base=base)
-    else:
-        base = path
-        require(hints.base is None, "adapter.none", folder=path.name, file=ADAPTER_CONFIG)
-    reader, files = find_files(Path(base))
-    contents = dequantized(reader.read(files, hints), files[0].name)
-    return merged(contents, path, 1.0 if hints.strength is None else hints.strength) if is_adapter(path) else contents
-
-
 def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) -> Checkpoint:
     """Open a checkpoint: a folder, a weight file, or an index of shards, in the format of one of READERS.
 
@@ -197,7 +176,16 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
     hints = hints or Hints(**given)
     path = existing(Path(path))
     try:
-        contents = read_contents(path, hints)
+        if is_adapter(path):
+            base = base_of(path, hints.base)
+            require(Path(base).exists(), "adapter.base", base=base)
+        else:
+            base = path
+            require(hints.base is None, "adapter.none", folder=path.name, file=ADAPTER_CONFIG)
+        reader, files = find_files(Path(base))
+        contents = dequantized(reader.read(files, hints), files[0].name)
+        if is_adapter(path):
+            contents = merged(contents, path, 1.0 if hints.strength is None else hints.strength)
         layout, config, weights = detect_layout(contents, hints)
         vocabulary = contents.vocabulary(config.vocab_size)
     except OSError as error:

@@ -37,11 +37,7 @@ NAMES = {
     "wpe": "position_embd",
     "h.{n}.ln_1": "blk.{n}.attn_norm",
     FUSED: "blk.{n}.attn_qkv",
-    "h.{n}.attn.q": "blk.{n}.attn_q",
-    "h.{n}.attn.k": "blk.{n}.attn_k",
-    "h.{n}.attn.v": "blk.{n}.attn_v",
-    "h.{n}.attn.q_norm": "blk.{n}.attn_q_norm",
-    "h.{n}.attn.k_norm": "blk.{n}.attn_k_norm",
+    **{f"h.{{n}}.attn.{each}": f"blk.{{n}}.attn_{each}" for each in ("q", "k", "v", "q_norm", "k_norm")},
     "h.{n}.attn.c_proj": "blk.{n}.attn_output",
     "h.{n}.ln_1_post": "blk.{n}.post_attention_norm",
     "h.{n}.ln_2": "blk.{n}.ffn_norm",
@@ -134,8 +130,7 @@ def read(parts: list[Path], hints: Hints) -> Contents:
 def read_config(metadata: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     """Return the options in the metadata as a config.json of transformers. The weights determine sizes and biases."""
     name = str(metadata.get("general.architecture"))
-    if name not in ARCHITECTURES:
-        raise GPTError("gguf.architecture", name=name, known=", ".join(ARCHITECTURES))
+    require(name in ARCHITECTURES, "gguf.architecture", name=name, known=", ".join(ARCHITECTURES))
     values = {key.partition(".")[2]: value for key, value in metadata.items() if key.startswith(f"{name}.")}
     for key in {key for _, key in KEYS} & values.keys():
         if isinstance(value := values[key], list) and value.count(value[0]) == len(value):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from torch import Tensor
@@ -53,16 +52,21 @@ class Module:
 
 
 def infer_layout(named: Mapping[str, Tensor]) -> Layout:
-    inference = Inference({name: tuple(tensor.shape) for name, tensor in named.items() if tensor.is_floating_point()})
-    try:
-        return inference.layout()
-    except GPTError as reason:
-        known = [layouts.HUGGING_FACE, layouts.NANOGPT, layouts.MINGPT]
-        known += [*(layout.title for layout in layouts.LAYOUTS), *INFERRED.values()]
-        names, draft = ", ".join(list(named)[:3]), inference.draft()
-        raise layouts.NamesUnknown(
-            "layout.unknown", names=names, known=", ".join(known), reason=reason, draft=draft
-        ) from None
+    """Return the layout of weights with unknown names. Raises NamesUnknown with the first reason why it is unclear."""
+    found = Inference({name: tuple(tensor.shape) for name, tensor in named.items() if tensor.is_floating_point()})
+    steps = (found.find_blocks, found.find_norms, found.find_attention, found.find_feed_forward, found.find_embeddings)
+    reasons: list[GPTError] = []
+    for step in (*steps, found.check_all_used):
+        try:
+            step()
+        except GPTError as reason:  # the other steps still find roles for the draft
+            reasons.append(reason)
+    if not reasons:
+        return found.layout()
+    known = [layouts.HUGGING_FACE, layouts.NANOGPT, layouts.MINGPT]
+    known += [*(layout.title for layout in layouts.LAYOUTS), *INFERRED.values()]
+    names, draft = ", ".join(list(named)[:3]), found.draft()
+    raise layouts.NamesUnknown("layout.unknown", names=names, known=", ".join(known), reason=reasons[0], draft=draft)
 
 
 class Inference:
@@ -76,14 +80,11 @@ class Inference:
         self.roles: dict[str, Module] = {}
         self.transposed: list[str] = []
 
+    def check_all_used(self) -> None:
+        left = [module.name for module in (*self.block, *self.outside)]
+        require(not left, "layout.left_over", names=", ".join(left))
+
     def layout(self) -> Layout:
-        self.find_blocks()
-        self.find_norms()
-        self.find_attention()
-        self.find_feed_forward()
-        self.find_embeddings()
-        if left := [module.name for module in (*self.block, *self.outside)]:
-            raise GPTError("layout.left_over", names=", ".join(left))
         fused = self.roles.get(FUSED, Module(""))
         order = next((word[-3:] for word in words(fused.name) if sorted(word[-3:]) == ["k", "q", "v"]), "qkv")
         # Programs with one module per head follow a lecture that uses ReLU.
@@ -92,10 +93,7 @@ class Inference:
         return Layout(title, self.names(), activation, tuple(self.transposed), order)
 
     def draft(self) -> str:
-        """Return a layout file to complete by hand after `layout` failed, with "?" for each role that was not found."""
-        for find in (self.find_attention, self.find_feed_forward, self.find_embeddings):
-            with suppress(GPTError):
-                find()
+        """Return a layout file to complete by hand, with "?" for each role that was not found."""
         unused = [FUSED] if any(role in self.roles for role in SEPARATE) else [*SEPARATE]
         unused += ["wpe"] if self.is_rotary() else [GATE]
         missing = {role: "?" for role in ROLES if role not in self.roles and role not in unused}
@@ -122,8 +120,7 @@ class Inference:
     def take(self, role: str, candidates: list[Module]) -> Module:
         """Assign a role to the only candidate. Raises ValueError if there is no candidate, or more than one."""
         require(candidates, "layout.no_role", role=role)
-        if len(candidates) > 1:
-            raise GPTError("layout.unclear", role=role, names=", ".join(module.name for module in candidates))
+        require(len(candidates) == 1, "layout.unclear", role=role, names=", ".join(each.name for each in candidates))
         for group in (self.block, self.outside):
             group[:] = [module for module in group if module is not candidates[0]]
         self.roles[role] = candidates[0]
@@ -150,8 +147,7 @@ class Inference:
     def find_norms(self) -> None:
         self.take("ln_f", [module for module in self.outside if module.shape == (self.width,)])
         norms = [module for module in self.block if module.shape == (self.width,)]
-        if len(norms) != 2:
-            raise GPTError("layout.norms", n=len(norms), names=", ".join(module.name for module in norms))
+        require(len(norms) == 2, "layout.norms", n=len(norms), names=", ".join(norm.name for norm in norms))
 
         def place(norm: Module) -> tuple[bool, bool, list[int]]:
             return norm.has(SECOND_NORM), not norm.has(FIRST_NORM), numbers(norm)
@@ -195,8 +191,7 @@ class Inference:
         gates = [module for module in pair if module.has(GATES)]
         if len(pair) == 3 and len(gates) == 1 and sum(module.shape == gates[0].shape for module in pair) == 2:
             pair.remove(self.take(GATE, gates))
-        if len(pair) != 2:
-            raise GPTError("layout.feed_forward", n=len(pair), names=", ".join(module.name for module in pair))
+        require(len(pair) == 2, "layout.feed_forward", n=len(pair), names=", ".join(module.name for module in pair))
         wide = max(size for module in pair for size in module.shape)
         rules: list[Callable[[Module], bool]] = [
             lambda module: wide != C and module.shapes.get("bias") == (wide,),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -48,9 +48,7 @@ BOOK_NAMES = {
     "wpe": "pos_emb",
     "h.{n}.ln_1.weight": "trf_blocks.{n}.norm1.scale",
     "h.{n}.ln_1.bias": "trf_blocks.{n}.norm1.shift",
-    "h.{n}.attn.q": "trf_blocks.{n}.att.W_query",
-    "h.{n}.attn.k": "trf_blocks.{n}.att.W_key",
-    "h.{n}.attn.v": "trf_blocks.{n}.att.W_value",
+    **{f"h.{{n}}.attn.{name[0]}": f"trf_blocks.{{n}}.att.W_{name}" for name in ("query", "key", "value")},
     "h.{n}.attn.c_proj": "trf_blocks.{n}.att.out_proj",
     "h.{n}.ln_2.weight": "trf_blocks.{n}.norm2.scale",
     "h.{n}.ln_2.bias": "trf_blocks.{n}.norm2.shift",
@@ -95,62 +93,39 @@ GPT2_NAMES = {role: role for role in ROLES if role not in (*SEPARATE, GATE)}
 
 @dataclass(frozen=True)
 class Layout:
-    """The names and storage format of the weights in one kind of checkpoint, and where its options are stated.
-
-    Attributes:
-        title: Name of the layout.
-        names: {our name: stored name} for modules or single weights (ROLES); "{n}" stands for the block number, "{h}"
-            for the head number. If two roles have the same name, they share the weights.
-        activation: Activation function in the project's code; a checkpoint may name another.
-        transposed: Roles of the matrices stored as (in, out).
-        qkv_order: Order of query, key and value in a fused matrix; "heads" means that they alternate, head by head.
-        n_head: Number of heads; None if the checkpoint contains it or if it is unknown.
-        norm_offset: Number to add to the stored norm weights.
-        attn_scale: See `Hints`.
-        rotary_pairs: Which numbers in a head are rotated together. "half" pairs each number with the one half a head
-            further along, as in this project; "interleaved" pairs neighbours, as in Meta's Llama and llama2.c;
-            "backwards" pairs like "half", but turns the other way, as in nanochat.
-        options: Other options set in the project's code, under GPTConfig's names.
-
-    The others describe the models with one `model_type` in transformers:
-        prefix: Prefix of the names. It is missing in models saved without their head.
-        stated: {our option: (name in config.json, value that transformers uses if it is missing, or STATED)}.
-        others: {further option of config.json: value that transformers uses if it is missing}.
-        powers: Our options that are a power of another option: {our name: (other option, exponent)}.
-        required: Options that change the computation, each with the only supported value.
-        activations: Names of activation functions that have a different meaning in this family.
-        window: Name of the option for the attention window. It applies only if `others` contains it.
-        split: {stored matrix: names of the layout's matrices that are stacked in it}.
-        skip_rows: {role: number of rows to skip at the start of its matrix}.
-        plain_norms: Whether the norms have neither weights nor biases.
-        normed_embedding: Whether RMSNorm without weights follows the embedding.
-        dropouts: Names of the family's dropouts, besides the one in `stated`.
-        model_class: Class in transformers.
-    """
+    """The names and storage format of the weights in one kind of checkpoint, and where its options are stated."""
 
     title: str
+    # {our name: stored name} for modules or single weights (ROLES); "{n}" stands for the block number, "{h}" for the
+    # head number. If two roles have the same name, they share the weights.
     names: Mapping[str, str]
-    activation: Activation = "gelu"
-    transposed: tuple[str, ...] = ()
-    qkv_order: str = "qkv"
-    n_head: int | None = None
-    norm_offset: float = 0.0
-    attn_scale: AttnScale | None = None
+    activation: Activation = "gelu"  # in the project's code; a checkpoint may name another
+    transposed: tuple[str, ...] = ()  # roles of the matrices stored as (in, out)
+    qkv_order: str = "qkv"  # in a fused matrix; "heads" means that query, key and value alternate, head by head
+    n_head: int | None = None  # None if the checkpoint contains it or if it is unknown
+    norm_offset: float = 0.0  # number to add to the stored norm weights
+    attn_scale: AttnScale | None = None  # see `Hints`
+    # Which numbers in a head are rotated together. "half" pairs each number with the one half a head further along, as
+    # in this project; "interleaved" pairs neighbours, as in Meta's Llama and llama2.c; "backwards" pairs like "half",
+    # but turns the other way, as in nanochat.
     rotary_pairs: RotaryPairs = "half"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    prefix: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)  # set in the project's code, under GPTConfig's names
+
+    # The others describe the models with one `model_type` in transformers.
+    prefix: str = ""  # of the names; it is missing in models saved without their head
+    # {our option: (name in config.json, value that transformers uses if it is missing, or STATED)}
     stated: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
-    others: Mapping[str, Any] = field(default_factory=dict)
-    powers: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    required: Mapping[str, Any] = field(default_factory=dict)
-    activations: Mapping[str, str] = field(default_factory=dict)
-    window: str = "sliding_window"
-    split: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    skip_rows: Mapping[str, int] = field(default_factory=dict)
-    plain_norms: bool = False
-    normed_embedding: bool = False
-    dropouts: tuple[str, ...] = ("attention_dropout",)
-    model_class: str = ""
+    others: Mapping[str, Any] = field(default_factory=dict)  # {further option of config.json: value if it is missing}
+    powers: Mapping[str, tuple[str, float]] = field(default_factory=dict)  # {our option: (other option, exponent)}
+    required: Mapping[str, Any] = field(default_factory=dict)  # {option: the only value that is supported}
+    activations: Mapping[str, str] = field(default_factory=dict)  # names that have a different meaning in this family
+    window: str = "sliding_window"  # option for the attention window, which applies only if `others` contains it
+    split: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # {stored matrix: matrices stacked in it}
+    skip_rows: Mapping[str, int] = field(default_factory=dict)  # {role: rows to skip at the start of its matrix}
+    plain_norms: bool = False  # whether the norms have neither weights nor biases
+    normed_embedding: bool = False  # whether RMSNorm without weights follows the embedding
+    dropouts: tuple[str, ...] = ("attention_dropout",)  # names of the dropouts, besides the one in `stated`
+    model_class: str = ""  # class in transformers
 
     @property
     def theirs(self) -> dict[str, str]:
@@ -169,40 +144,32 @@ class Layout:
 
 @dataclass(frozen=True)
 class Hints:
-    """Settings that the user provides because the checkpoint does not contain them.
-
-    n_head: Number of heads.
-    activation: Activation function. Defaults to the layout's.
-    attn_scale: Factor that multiplies q k^T. "head_size" divides by the square root of a head's width, "n_embd" by the
-        square root of the model's width. Defaults to "head_size" unless that is ambiguous.
-    names: A layout file (`read_layout`), or "infer" to accept the roles inferred from the names and shapes of the
-        weights. Defaults to names.json next to the weights, if it exists.
-    weights: Entry to read from a file that contains several models, such as "ema".
-    base: Base model of an adapter. Defaults to the one in the same folder, then to the name in its configuration.
-    strength: Factor of an adapter's changes. Defaults to 1; 0 is the base model.
-    """
+    """Settings that the user provides because the checkpoint does not contain them."""
 
     n_head: int | None = None
-    activation: Activation | None = None
+    activation: Activation | None = None  # defaults to the layout's
+    # Factor that multiplies q k^T. "head_size" divides by the square root of a head's width, "n_embd" by the square
+    # root of the model's width. Defaults to "head_size" unless that is ambiguous.
     attn_scale: AttnScale | None = None
+    # A layout file (`read_layout`), or "infer" to accept the roles inferred from the names and shapes of the weights.
+    # Defaults to names.json next to the weights, if it exists.
     names: Path | str | None = None
-    weights: str | None = None
-    base: Path | str | None = None
-    strength: float | None = None
+    weights: str | None = None  # entry to read from a file that contains several models, such as "ema"
+    base: Path | str | None = None  # of an adapter; defaults to the one in the same folder, then to the one it states
+    strength: float | None = None  # factor of an adapter's changes; defaults to 1, and 0 is the base model
 
     def __post_init__(self) -> None:
         check_attn_scale(self.attn_scale)
 
     def given(self) -> dict[str, Any]:
         """Return the hints that were given, as arguments for `gpt.load_model`. Paths become strings."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: str(v) if isinstance(v, Path) else v for name, v in values.items() if v is not None}
+        return {name: str(v) if isinstance(v, Path) else v for name, v in vars(self).items() if v is not None}
 
 
 def check_attn_scale(value: object) -> None:
     """Raise ValueError unless value is None, a positive number, "head_size" or "n_embd"."""
-    if value is not None and value not in SCALES and not (is_number(value) and value > 0):
-        raise GPTError("argument.attn_scale", value=value)
+    is_known = value is None or value in SCALES or (is_number(value) and value > 0)
+    require(is_known, "argument.attn_scale", value=value)
 
 
 NO_HINTS = Hints()
@@ -263,17 +230,18 @@ BOOK_LLAMA = Layout(
 BOOK_QWEN = Layout(
     "Qwen3Model", BOOK_QWEN_NAMES, "silu", options={**ROTARY, "norm_eps": 1e-6, "rotary_base": 1e6, "qk_norm": True}
 )
+META = Layout(
+    "Llama with Meta's names",
+    META_NAMES,
+    "silu",
+    rotary_pairs="interleaved",
+    options={"norm": "rms", "position": "rotary", "block_size": 2048},
+)
 LAYOUTS = (
     BOOK,
     BOOK_LLAMA,
     BOOK_QWEN,
-    Layout(
-        "Llama with Meta's names",
-        META_NAMES,
-        "silu",
-        rotary_pairs="interleaved",
-        options={"norm": "rms", "position": "rotary", "block_size": 2048},
-    ),
+    META,
     Layout("GPT with blocks", {ours: name.replace("h.{n}", "blocks.{n}") for ours, name in GPT2_NAMES.items()}),
 )
 # Layouts whose names are inferred without asking: {name of query, key and value, or of the query: title}.

@@ -117,8 +117,7 @@ def read_rotary(family: Layout, values: Values) -> Options:
     by_layer = "window_rotary_base" in family.stated
     given = values.get("rope_parameters") or {}
     rope, local = (given.get(FULL) or {}, given.get(WINDOWED) or {}) if by_layer else (given, {})
-    if rope_type(local) != "default":
-        raise GPTError("layout.rope_type", value=rope_type(local), known="default")
+    require(rope_type(local) == "default", "layout.rope_type", value=rope_type(local), known="default")
     if older := values.get("rope_scaling"):
         rope = {**rope, **older, "rope_type": rope_type(older)}
     share = rope.get("partial_rotary_factor")
@@ -145,8 +144,7 @@ def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
     kind = {"su": "longrope"}.get(rope_type(rope), rope_type(rope))  # its first name
     if kind == "default":
         return None
-    if kind not in SCALING:
-        raise GPTError("layout.rope_type", value=kind, known="default, " + ", ".join(SCALING))
+    require(kind in SCALING, "layout.rope_type", value=kind, known="default, " + ", ".join(SCALING))
     longest = values["max_position_embeddings"]
     context = rope.get(ORIGINAL) or values.get(ORIGINAL) or longest
     factor = rope.get("factor") or max(1.0, longest / context)
@@ -271,8 +269,7 @@ def places(entries: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, ob
 
 def our_activation(option: str, value: Any) -> str:
     name = value.lower() if isinstance(value, str) else ""
-    if name not in ACTIVATIONS:
-        raise GPTError("layout.activation", option=option, value=value, choices=", ".join(ACTIVATIONS))
+    require(name in ACTIVATIONS, "layout.activation", option=option, value=value, choices=", ".join(ACTIVATIONS))
     return ACTIVATIONS[name]
 
 

@@ -21,9 +21,9 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.files import ADAPTER_CONFIG, Contents, Deferred, Reader, numbers_of, open_weights
 from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer, splitter
-from gpt.models.checkpoints.layouts import Hints
+from gpt.models.checkpoints.layouts import META, Hints
 from gpt.models.checkpoints.tokenizer_formats import byte_level_json, letters_and_merges
-from gpt.models.checkpoints.translate import expected_shapes, strip_wrappers
+from gpt.models.checkpoints.translate import stored_shapes, strip_wrappers
 from gpt.models.checkpoints.untrusted import existing, map_file, read_json, read_pickle, reading
 from gpt.models.checkpoints.vocabularies import read_vocabulary
 from gpt.tokenizer import PlainIds, Vocabulary
@@ -220,22 +220,14 @@ NANOCHAT = Reader(find_model, read_nanochat, {"nanochat (2025-10)": "`model_*.pt
 
 
 OPTIONS = "hparams.json"
+OPENAI_SIZES = {"vocab_size": "n_vocab", "block_size": "n_ctx"} | {n: n for n in ("n_layer", "n_head", "n_embd")}
 
 
-def openai_shapes(options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of GPT-2's weights, in the order of their names in TensorFlow."""
-    config = GPTConfig(options["n_vocab"], options["n_ctx"], options["n_layer"], options["n_head"], options["n_embd"])
-    shapes = {
-        name: shape[::-1] if name.startswith("h.") else shape  # stored as (in, out)
-        for name, shape in expected_shapes(config).items()
-    }
-
-    def stored_name(name: str) -> str:  # "h.0.ln_1.weight" becomes "h0/ln_1/g"
-        module, _, leaf = re.sub(r"^h\.", "h", name).rpartition(".")
-        ends = {"bias": "/b", "weight": "" if module in ("wte", "wpe") else "/g" if "ln_" in module else "/w"}
-        return module.replace(".", "/") + ends[leaf]
-
-    return {name: shapes[name] for name in sorted(shapes, key=stored_name)}
+def tensorflow_name(name: str) -> str:
+    """Return OpenAI's name for a weight, such as "h0/ln_1/g" for "h.0.ln_1.weight"."""
+    module, _, leaf = re.sub(r"^h\.", "h", name).rpartition(".")
+    ends = {"bias": "/b", "weight": "" if module in ("wte", "wpe") else "/g" if "ln_" in module else "/w"}
+    return module.replace(".", "/") + ends[leaf]
 
 
 def find_index(path: Path) -> list[Path]:
@@ -250,8 +242,9 @@ def read_openai(files: list[Path], hints: Hints) -> Contents:
     options = read_json(folder / OPTIONS, dict)
     with reading(folder / OPTIONS):
         check_size(existing(data), options["n_layer"], options["n_embd"])
-        shapes = openai_shapes(options)
-    tensors = split_file(data, shapes)
+        sizes = {ours: options[name] for ours, name in OPENAI_SIZES.items()}
+        shapes = stored_shapes(FAMILIES["gpt2"], GPTConfig(**sizes))
+    tensors = split_file(data, {name: shapes[name] for name in sorted(shapes, key=tensorflow_name)})
     config = {"model_type": "gpt2", "vocab_size": options["n_vocab"], "n_positions": options["n_ctx"], **options}
     return Contents(tensors, partial(read_vocabulary, folder, {}), config, folder=folder)
 
@@ -266,8 +259,7 @@ def split_file(file: Path, shapes: Mapping[str, tuple[int, ...]], start: int = 0
     """Return the float32 tensors that fill the rest of a file from byte `start` on, memory-mapped."""
     sizes = [math.prod(shape) for shape in shapes.values()]
     stop, whole = start + 4 * sum(sizes), map_file(file)
-    if whole.nbytes() != stop:
-        raise GPTError("file.damaged", file=file.name, reason=f"{whole.nbytes():,} != {stop:,}")
+    require(whole.nbytes() == stop, "file.damaged", file=file.name, reason=f"{whole.nbytes():,} != {stop:,}")
     parts = torch.empty(0).set_(whole[start:stop]).split(sizes)
     return {name: part.view(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
@@ -277,6 +269,9 @@ OPENAI = Reader(find_index, read_openai, {"OpenAI GPT-2": "`*.index` next to `hp
 
 LLAMA2C_MAGIC = b"24ka"
 LLAMA2C_OPTIONS = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "max_seq_len")
+# Modules in the order of their weights in a file, each for all layers, in this version and the first one.
+LLAMA2C_ORDER = "attention_norm ffn_norm norm tok_embeddings wq wk wv wo w1 w2 w3 output"
+LLAMA2C_FIRST_ORDER = "tok_embeddings attention_norm wq wk wv wo ffn_norm w1 w2 w3 norm freqs_cos freqs_sin output"
 
 
 def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
@@ -298,21 +293,13 @@ def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
 def llama2c_shapes(is_new: bool, options: Mapping[str, int], is_tied: bool) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the stored tensors, in order, under Meta's names."""
     C, hidden, L, n_head, n_kv_head, V, T = options.values()
-    size = C // n_head
-
-    def blocks(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        return {f"layers.{n}.{name}.weight": shape for name, shape in shapes.items() for n in range(L)}
-
-    kv = (n_kv_head * size, C)
-    attention = blocks({f"attention.w{name}": kv if name in "kv" else (C, C) for name in "qkvo"})
-    ff = blocks({f"feed_forward.w{i}": (C, hidden) if i == 2 else (hidden, C) for i in (1, 2, 3)})
-    norms = [blocks({name: (C,)}) for name in ("attention_norm", "ffn_norm")]
-    first, last = {"tok_embeddings.weight": (V, C)}, {"norm.weight": (C,)}
-    head = {} if is_tied else {"output.weight": (V, C)}
-    if is_new:
-        return norms[0] | norms[1] | last | first | attention | ff | head
-    angles = {"freqs_cos": (T, size // 2), "freqs_sin": (T, size // 2)}  # buffers, which follow from the options
-    return first | norms[0] | attention | norms[1] | ff | last | angles | head
+    sizes = {"n_embd": C, "n_ff": hidden, "n_layer": L, "n_head": n_head, "n_kv_head": n_kv_head, "vocab_size": V}
+    config = GPTConfig(**{**META.options, **sizes, "bias": False, "gated": True, "tie_weights": is_tied})
+    angles = dict.fromkeys(("freqs_cos", "freqs_sin"), (T, C // n_head // 2))  # buffers, which follow from the options
+    shapes = stored_shapes(META, config) | ({} if is_new else angles)
+    order = LLAMA2C_ORDER if is_new else LLAMA2C_FIRST_ORDER
+    modules = {name: name.removesuffix(".weight").rpartition(".")[2] for name in shapes}
+    return {name: shapes[name] for module in order.split() for name in shapes if modules[name] == module}
 
 
 def find_llama2c(path: Path) -> list[Path]:

@@ -57,12 +57,7 @@ CLASSES = {
     **dict.fromkeys(("Qwen2Tokenizer", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), "qwen2"),
 }
 ANY_CLASS = ("", "PreTrainedTokenizer", "TokenizersBackend")  # classes that do not identify a family
-BERT_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
 BERT_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
-OPT_TOKENS = {"bos_token": "</s>", "eos_token": "</s>"}
-LLAMA_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
-LLAMA3_TOKENS = {"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}
-LLAMA3_ENDS = ("<|end_of_text|>", "<|eot_id|>")
 # Control tokens that follow the others in Llama 3's tokenizer.model, which lists none.
 LLAMA3_MORE = {0: "begin_of_text", 1: "end_of_text", 6: "start_header_id", 7: "end_header_id", 8: "eom_id", 9: "eot_id"}
 # Classes and families that begin each text with a control token unless the settings say otherwise.
@@ -90,15 +85,18 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> librar
         content = read_json(folder / file, dict)
     elif file in PAIRS:
         content = pair_as_tokenizer_json(folder, file, settings, family)
-        usual = OPT_TOKENS if family == "opt" else {}
+        usual = {"bos_token": "</s>", "eos_token": "</s>"} if family == "opt" else {}
         names = [] if tokens or usual else library.control_names(content, file)
     elif file == VOCAB_TXT:
-        content, usual = bert_json(lines_of(folder / file), settings), BERT_TOKENS
+        content = bert_json(lines_of(folder / file), settings)
+        usual = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
     elif (folder / file).read_bytes().startswith(b"IQ== 0\n"):  # "!", the first token of Llama 3's ranks, in base64
-        content, usual, starts = llama3_json(folder / file), LLAMA3_TOKENS, True
-        ends = [content["model"]["vocab"][name] for name in LLAMA3_ENDS] if ends is None else ends
+        content, starts = llama3_json(folder / file), True
+        usual = {"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}
+        if ends is None:
+            ends = [content["model"]["vocab"][name] for name in (usual["eos_token"], "<|eot_id|>")]
     else:
-        content, usual = sentence_piece_json(folder / file), LLAMA_TOKENS
+        content, usual = sentence_piece_json(folder / file), {"bos_token": "<s>", "eos_token": "</s>"}
         starts = str(settings.get("tokenizer_class") or family).lower().startswith(STARTS_TEXTS)
     tokens = usual | tokens
     first, last = ("cls_token", "sep_token") if file == VOCAB_TXT else ("", "")
@@ -343,7 +341,6 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[byt
 
 
 PLACE = "tokenizer.ggml"
-BYTE_LEVEL, BY_SCORES = "gpt2", "llama"  # values of tokenizer.ggml.model
 FILLER = re.compile(r"\[PAD\d+\]")  # the converter's name for ids without a token
 # Pattern of models converted before the metadata named one.
 OLD_FILES = {"qwen2": "qwen2", "qwen3": "qwen2", "gptneox": "olmo", "starcoder": "starcoder", "starcoder2": "starcoder"}
@@ -364,7 +361,7 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> libr
         tokens = values["tokens"]
         types = values.get("token_type") or [NORMAL] * len(tokens)
         pieces = list(enumerate(zip(tokens, types, strict=True)))
-        if kind == BYTE_LEVEL:
+        if kind == "gpt2":  # byte-level BPE
             pre = str(values.get("pre", "default"))
             pre = OLD_FILES.get(str(values.get("general.architecture")), "gpt-2") if pre == "default" else pre
             require(pre in SPLITS, "vocabulary.option", file=file, name=f"{PLACE}.pre {pre}")
@@ -372,7 +369,7 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> libr
             content = byte_level_json(known, values["merges"], *SPLITS[pre])
             content["model"]["ignore_merges"] = starts = pre in STARTS_WITH_BOS
         else:
-            require(kind == BY_SCORES, "vocabulary.option", file=file, name=f"{PLACE}.model {kind}")
+            require(kind == "llama", "vocabulary.option", file=file, name=f"{PLACE}.model {kind}")
             kinds = [UNUSED if of == USER_DEFINED else of for of in types]  # whole words become added tokens
             switches = {PREFIX: "add_space_prefix", JOIN: "remove_extra_whitespaces"}
             normalizer = {switch: values.get(name, switch == PREFIX) for switch, name in switches.items()}

@@ -222,6 +222,26 @@ def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
     return {name: tuple(state[name].shape) for name in state if name != "lm_head.weight" or not config.tie_weights}
 
 
+def stored_shapes(layout: Layout, config: GPTConfig) -> dict[str, tuple[int, ...]]:
+    """Return {name, without the prefix: shape} for the weights that are stored in a layout."""
+    heads, shapes = {"q": config.n_head, "k": config.kv_heads, "v": config.kv_heads}, {}
+    for name, shape in expected_shapes(config).items():
+        module, _, leaf = name.rpartition(".")
+        parts = {role_of(module): shape}
+        if module.endswith("c_attn") and "h.{n}.attn.q" in layout.names:
+            parts = {f"h.{{n}}.attn.{x}": (n * config.head_size, *shape[1:]) for x, n in heads.items()}
+        for role, size in parts.items():
+            if role in layout.names and not (layout.plain_norms and re.search(r"ln_|_norm", role)):
+                size = size[::-1] if role in layout.transposed else size
+                size = (size[0] + layout.skip_rows.get(role, 0), *size[1:])
+                shapes[layout.names[role].replace("{n}", name.split(".")[1]) + f".{leaf}"] = size
+    for fused, names in layout.split.items():
+        for name in [name for name in shapes if f".{names[0]}." in name]:
+            stacked = [shapes.pop(name.replace(names[0], part)) for part in names]
+            shapes[name.replace(names[0], fused)] = (sum(size[0] for size in stacked), *stacked[0][1:])
+    return shapes
+
+
 def check_weights(expected: Mapping[str, tuple[int, ...]], weights: Weights, layout: Layout) -> None:
     """Raise ValueError listing the weights that are missing, unexpected, or of the wrong shape or data type."""
     found = {name: concatenated_shape(part) for name, part in weights.items()}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -38,7 +37,7 @@ from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer, 
 from gpt.models.checkpoints.layouts import Hints, Layout
 from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SCALING, SKIPS_ROTATION, WINDOWED, read_family_options
 from gpt.models.checkpoints.tokenizer_formats import CONTROL, PLACE, SETTINGS_FILES, USER_DEFINED, write_gpt2_files
-from gpt.models.checkpoints.translate import add_missing, expected_shapes, half_pairs, role_of, translate, whole
+from gpt.models.checkpoints.translate import add_missing, expected_shapes, half_pairs, stored_shapes, translate, whole
 from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import FILES, TokenTable, write_vocabulary
 from gpt.read_only import ordinary
@@ -284,26 +283,6 @@ def to_weights(model: GPT, family: Layout, theirs: GPTConfig) -> dict[str, Tenso
     return {name if name.startswith(f"{head}.") else family.prefix + name: value for name, value in found.items()}
 
 
-def stored_shapes(family: Layout, config: GPTConfig) -> dict[str, tuple[int, ...]]:
-    """Return {name, without the prefix: shape} for the weights that a family stores."""
-    heads, shapes = {"q": config.n_head, "k": config.kv_heads, "v": config.kv_heads}, {}
-    for name, shape in expected_shapes(config).items():
-        module, _, leaf = name.rpartition(".")
-        parts = {role_of(module): shape}
-        if module.endswith("c_attn") and "h.{n}.attn.q" in family.names:
-            parts = {f"h.{{n}}.attn.{x}": (n * config.head_size, *shape[1:]) for x, n in heads.items()}
-        for role, size in parts.items():
-            if role in family.names and not (family.plain_norms and re.search(r"ln_|_norm", role)):
-                size = size[::-1] if role in family.transposed else size
-                size = (size[0] + family.skip_rows.get(role, 0), *size[1:])
-                shapes[family.names[role].replace("{n}", name.split(".")[1]) + f".{leaf}"] = size
-    for fused, names in family.split.items():
-        for name in [name for name in shapes if f".{names[0]}." in name]:
-            stacked = [shapes.pop(name.replace(names[0], part)) for part in names]
-            shapes[name.replace(names[0], fused)] = (sum(size[0] for size in stacked), *stacked[0][1:])
-    return shapes
-
-
 def save_gguf(
     model: AnyModel, path: Path | str, vocabulary: Vocabulary | None = None, *, kind: Kind = "F16", layout: str = ""
 ) -> None:
@@ -426,8 +405,8 @@ def tokens_metadata(content: dict[str, Any], strips_space: bool) -> dict[str, An
     splits = pre_tokenizer.get("pretokenizers", [pre_tokenizer]) if pre_tokenizer else []
     is_byte_level = any(each["type"] == "ByteLevel" for each in splits)
     kind = pre_tokenizer["type"] if pre_tokenizer else "BPE"
-    if not is_byte_level and not (model.get("byte_fallback") and kind in ("BPE", "Split", "Metaspace")):
-        raise GPTError("gguf.vocabulary", kind=kind)
+    has_bytes = is_byte_level or (model.get("byte_fallback") and kind in ("BPE", "Split", "Metaspace"))
+    require(has_bytes, "gguf.vocabulary", kind=kind)
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
     kinds = {each["content"]: CONTROL if each["special"] else USER_DEFINED for each in content["added_tokens"]}
     ids = {**model["vocab"], **{each["content"]: each["id"] for each in content["added_tokens"]}}
