@@ -232,11 +232,6 @@ class Edits:
         """Return the edits that apply to any text, omitting patches and hooks at a specific position."""
         return replace(self, patches=(), hooks=tuple(hook for hook in self.hooks if hook.position is None))
 
-    def check_portable(self) -> None:
-        """Raise ValueError if there are hooks, which cannot be saved or sent to another process."""
-        if self.hooks:
-            raise GPTError("edits.hooks_stay", name=self.hooks[0].name)
-
     def scale_heads(self, layer: int, y: Tensor) -> Tensor:
         """Scale one layer's head outputs y (B, nh, T, hs)."""
         scales = {head: factor for (where, head), factor in self.head_scale.items() if where == layer}

@@ -181,8 +181,8 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
     if found.model not in list_models():
         raise PageError("share.unknown_model", model=shortened(found.model, MAX_NAME_CHARS))
     loaded = yield from load_with_progress(session, found.model)
-    edits = found.edits_for(loaded)
-    document = Generation.from_json(replace(found, edits="").to_json(), loaded)
+    document = Generation.from_json(text, loaded)
+    edits = document.edits or Edits()
     document.edit(Edits(steering=edits.steering))
     edits = replace(edits, steering=())
     caption = t("share.opened", name=shortened(str(name), MAX_NAME_CHARS), n=f"{len(document.ids):,}")

@@ -43,14 +43,12 @@ class Divergence(NamedTuple):
 class Comparison:
     """The divergence between two documents with the same prompt, measured while they are generated.
 
-    comparable: whether both have the same vocabulary and prompt; if not, nothing is measured. divergences: one for each
-    position measured so far, from the first on.
+    params: the settings of each. comparable: whether both have the same vocabulary and prompt; if not, nothing is
+    measured. divergences: one for each position measured so far, from the first on.
     """
 
-    def __init__(
-        self, left: Generation, right: Generation, left_params: SamplingParams, right_params: SamplingParams
-    ) -> None:
-        self.left, self.right, self.params = left, right, (left_params, right_params)
+    def __init__(self, left: Generation, right: Generation, *params: SamplingParams) -> None:
+        self.left, self.right, self.params = left, right, params
         self.same_vocabulary = same_vocabulary(left.loaded, right.loaded)
         same_prompt = (left.prompt_ids, left.held) == (right.prompt_ids, right.held)
         self.comparable = self.same_vocabulary and same_prompt
@@ -66,18 +64,15 @@ class Comparison:
         left, right = self.left, self.right
         return min(common_prefix_length(left.ids, right.ids), left.n_read, right.n_read) if self.comparable else 0
 
+    @torch.inference_mode()
     def measure(self, limit: int | None = None) -> int:
         """Measure up to `limit` more positions (default: all) and return how many were measured."""
         positions = range(len(self.divergences), self.n_measurable)[:limit]
-        self.divergences += map(self._divergence_at, positions)
+        for position in positions:
+            raw, final, previous_ids = [], [], self.left.ids[: position + 1]
+            for document, params in zip((self.left, self.right), self.params, strict=True):
+                logits = document.logits(position).cpu()
+                raw.append(logits.double().log_softmax(dim=0))
+                final.append(distribution(logits, params, previous_ids=previous_ids).final.double().log())
+            self.divergences.append(Divergence(kl_divergence(*raw).item(), kl_divergence(*final).item()))
         return len(positions)
-
-    @torch.inference_mode()
-    def _divergence_at(self, position: int) -> Divergence:
-        previous_ids = self.left.ids[: position + 1]
-        raw, final = [], []
-        for document, params in zip((self.left, self.right), self.params, strict=True):
-            logits = document.logits(position).cpu()
-            raw.append(logits.double().log_softmax(dim=0))
-            final.append(distribution(logits, params, previous_ids=previous_ids).final.double().log())
-        return Divergence(kl_divergence(*raw).item(), kl_divergence(*final).item())

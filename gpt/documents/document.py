@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, get_args
@@ -81,7 +81,8 @@ class TokenTree:
 
     def path(self, node: int, after: Sequence[int] = ()) -> list[int]:
         """Return the nodes on the path from the root to `node` that are not on the path `after`."""
-        self.check(node)
+        if not 0 <= node < len(self.tokens):
+            raise GPTError("document.token_unknown", number=node, last=len(self.tokens) - 1)
         nodes: list[int] = []
         step: int | None = node
         while step is not None and (self.depths[step] >= len(after) or after[self.depths[step]] != step):
@@ -94,10 +95,6 @@ class TokenTree:
             if self._nodes.get(token) == node:  # an equal token may come before it
                 del self._nodes[token]
         del self.tokens[count:], self.depths[count:]
-
-    def check(self, node: int) -> None:
-        if not 0 <= node < len(self.tokens):
-            raise GPTError("document.token_unknown", number=node, last=len(self.tokens) - 1)
 
     def check_room(self, count: int) -> None:
         if len(self.tokens) + count > MAX_TOKENS:
@@ -282,7 +279,6 @@ class Document:
 
     def switch(self, node: int) -> None:
         """End the text at a node of the tree."""
-        self.tree.check(node)
         before = self._end
         self._go_to(node)
         self.history.push(before, self._end)
@@ -333,8 +329,8 @@ class Document:
             self.tokenizer.token_bytes(token_id)  # raises for an unknown id
         self.tree.check_room(len(ids))
 
-    def _set_tree(self, tree: TokenTree, n_prompt_nodes: int, node: int) -> None:
-        self.tree, self._n_prompt_nodes, self._held = tree, n_prompt_nodes, {}
+    def _set_tree(self, tree: TokenTree, n_prompt_nodes: int, node: int, held: Mapping[int, str] | None = None) -> None:
+        self.tree, self._n_prompt_nodes, self._held = tree, n_prompt_nodes, dict(held or {})
         self.history, self._retyped = History(), None
         self.ids: list[int] = []
         self.path: list[int] = []

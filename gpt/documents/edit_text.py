@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from typing import Any, get_args
 
@@ -24,7 +25,7 @@ from gpt.analysis.concepts import Concepts
 from gpt.analysis.patching import patch_from
 from gpt.checks import require
 from gpt.config import Activation
-from gpt.edits import PATCHABLE, Edits, Patch, Steering
+from gpt.edits import PATCHABLE, Edits, Patch
 from gpt.errors import MAX_QUOTED_CHARS, GPTError
 from gpt.model import GPT
 
@@ -45,18 +46,16 @@ def format_edits(edits: Edits) -> str:
 
     Raises ValueError for hooks, a patch without ids, steering without a concept, and a factor beyond MAX_FACTOR.
     """
-    edits.check_portable()
+    patches, concepts = _sources(edits)
     parts = [f"h{layer}.{head}={_number(x)}" for (layer, head), x in sorted(edits.head_scale.items())]
     parts += [f"a{layer}={_number(x)}" for layer, x in sorted(edits.attn_scale.items())]
     parts += [f"f{layer}={_number(x)}" for layer, x in sorted(edits.mlp_scale.items())]
     parts += [f"act={edits.activation}"] if edits.activation is not None else []
     parts += ["nopos"] if edits.drop_positions else []
-    for p in edits.patches:
+    for p, ids in patches:
         head = "" if p.head is None else f".{p.head}"
-        parts.append(f"{p.name}{p.layer}.{p.position}{head}={'-'.join(map(str, _source(p)))}")
-    for each in edits.steering:
-        feature, strength = _concept(each)
-        parts.append(f"c{each.layer}.{feature}={_number(strength)}")
+        parts.append(f"{p.name}{p.layer}.{p.position}{head}={'-'.join(map(str, ids))}")
+    parts += [f"c{layer}.{feature}={_number(strength)}" for layer, feature, strength in concepts]
     return ",".join(parts)
 
 
@@ -70,11 +69,10 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
     an unknown concept. Does not check other layers and heads; see `Edits.check` and `Edits.fitting`.
     """
     require(len(text) <= MAX_TEXT_CHARS, "edit_text.too_long", limit=MAX_TEXT_CHARS, n=len(text))
-    found: dict[str, Any] = {name: {} for name in (*_SCALES.values(), "patches", "steering")}  # by place
-    others = dict[str, Any]()
+    found: dict[str, dict[Any, Any]] = {each.name: {} for each in fields(Edits)}  # values by place
     for part in filter(None, text.split(",")):
         quoted = part[:MAX_QUOTED_CHARS]
-        place: Any
+        place: Any = None
         make: Callable[[], Any]
         if scale := _SCALE.fullmatch(part):
             kind, layer, factor = scale[1] or scale[2], int(scale[3]), float(scale[5])
@@ -88,22 +86,23 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
         elif concepts is not None and (concept := _CONCEPT.fullmatch(part)):
             field, place = "steering", (int(concept[1]), int(concept[2]))
             make = partial(concepts.steering, int(concept[1]), int(concept[2]), float(concept[3]))
-        elif part == "nopos" and "drop_positions" not in others:
-            others["drop_positions"] = True
-            continue
-        elif part.startswith("act=") and "activation" not in others:
+        elif part == "nopos":
+            field, make = "drop_positions", partial(bool, True)
+        elif part.startswith("act="):
             name, names = part.removeprefix("act="), get_args(Activation)
             require(name in names, "edit_text.activation", part=quoted, choices=", ".join(names))
-            others["activation"] = name
-            continue
+            field, make = "activation", partial(str, name)
         else:
             raise GPTError("edit_text.unknown", part=quoted)
-        require(place not in found[field], "edit_text.duplicate", part=quoted)
         n = len(found[field])
+        require(place not in found[field], "edit_text.duplicate", part=quoted)
         require(field != "patches" or n < MAX_PATCHES, "edit_text.too_many_patches", part=quoted, limit=MAX_PATCHES)
         require(field != "steering" or n < MAX_CONCEPTS, "edit_text.too_many_concepts", part=quoted, limit=MAX_CONCEPTS)
         found[field][place] = make()
-    return Edits(**found | others | {name: tuple(found[name].values()) for name in ("patches", "steering")})
+    scales: dict[str, Any] = {name: found[name] for name in _SCALES.values()}
+    patches, steering = (tuple(found[name].values()) for name in ("patches", "steering"))
+    activation, drops_positions = found["activation"].get(None), bool(found["drop_positions"])
+    return Edits(**scales, activation=activation, drop_positions=drops_positions, patches=patches, steering=steering)
 
 
 def edits_as_python(edits: Edits) -> str:
@@ -112,36 +111,33 @@ def edits_as_python(edits: Edits) -> str:
     Patches become calls to `patch_from(loaded.model, ...)`, and concepts calls to `loaded.concepts.steering(...)`.
     Raises ValueError for hooks, a patch without ids, and steering without a concept.
     """
-    edits.check_portable()
+    patches, concepts = _sources(edits)
     scales = ((name, getattr(edits, name)) for name in _SCALES.values())
     parts = [f"{name}={dict(sorted(scale.items()))!r}" for name, scale in scales if scale]
     parts += [f"activation={edits.activation!r}"] if edits.activation is not None else []
     parts += ["drop_positions=True"] if edits.drop_positions else []
-    patches = []
-    for p in edits.patches:
+    calls = []
+    for p, ids in patches:
         place = f"layer={p.layer}, position={p.position}" + ("" if p.head is None else f", head={p.head}")
-        patches.append(f"patch_from(loaded.model, {list(_source(p))}, {p.name!r}, {place})")
-    parts += [f"patches=({', '.join(patches)},)"] if patches else []
-    steering = [
-        f"loaded.concepts.steering({each.layer}, {feature}, {strength!r})"
-        for each in edits.steering
-        for feature, strength in [_concept(each)]
-    ]
-    parts += [f"steering=({', '.join(steering)},)"] if steering else []
+        calls.append(f"patch_from(loaded.model, {[*ids]}, {p.name!r}, {place})")
+    parts += [f"patches=({', '.join(calls)},)"] if calls else []
+    calls = [f"loaded.concepts.steering{concept!r}" for concept in concepts]
+    parts += [f"steering=({', '.join(calls)},)"] if calls else []
     return f"Edits({', '.join(parts)})"
 
 
-def _source(patch: Patch) -> tuple[int, ...]:
-    if not patch.ids:
-        raise GPTError("edit_text.patch_without_text")
-    return patch.ids
+def _sources(edits: Edits) -> tuple[list[tuple[Patch, tuple[int, ...]]], list[tuple[int, int, float]]]:
+    """Return the patches with their ids, and the layer, feature and strength of each concept.
 
-
-def _concept(steering: Steering) -> tuple[int, float]:
-    """Return the feature and strength from which a vector was made."""
-    if steering.concept is None:
-        raise GPTError("edit_text.steering_without_concept")
-    return steering.concept
+    Raises ValueError if another process could not make the same edits.
+    """
+    if edits.hooks:
+        raise GPTError("edits.hooks_stay", name=edits.hooks[0].name)
+    patches = [(patch, patch.ids) for patch in edits.patches if patch.ids]
+    concepts = [(each.layer, *each.concept) for each in edits.steering if each.concept is not None]
+    require(len(patches) == len(edits.patches), "edit_text.patch_without_text")
+    require(len(concepts) == len(edits.steering), "edit_text.steering_without_concept")
+    return patches, concepts
 
 
 def _number(factor: float) -> str:

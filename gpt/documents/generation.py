@@ -26,7 +26,7 @@ from gpt.documents.saved_document import SavedDocument
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference import on_gpu, on_zero_gpu
-from gpt.inference.cluster import ConnectionLost, DeployedModel, Replies
+from gpt.inference.cluster import ConnectionLost, Replies
 from gpt.inputs import AnyModel, Prompt, encode_prompt
 from gpt.models.loading import LoadedModel, gpu_copy
 from gpt.models.registry import as_loaded, get_model
@@ -125,8 +125,8 @@ class Generation(Document):
     def copy(self) -> Generation:
         """Return an independent copy that shares the model."""
         other = Generation(self.loaded, self.prompt_ids, edits=self.edits, dropped=self.dropped)
-        other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1])
-        other.history, other._held = self.history.copy(), dict(self._held)
+        other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1], self._held)
+        other.history = self.history.copy()
         other._cache, other._newest = self._cache.share(), self._newest
         other._states, other.n_read = self.states().clone(), self.n_read
         return other
@@ -148,16 +148,9 @@ class Generation(Document):
 
     def to_json(self) -> str:
         """Serialise the document as JSON. Raises ValueError for hooks and for patches without ids."""
-        saved = SavedDocument(
-            model=self.loaded.name,
-            vocab_size=self.loaded.model.config.vocab_size,
-            prompt_tokens=self._n_prompt_nodes,
-            current=self.path[-1],
-            tokens=self.tree.tokens,
-            edits=format_edits(self.edits or NO_EDITS),
-            dropped=self.dropped,
-            held=[*self._held.items()],
-        )
+        n_vocab, edits = self.loaded.model.config.vocab_size, format_edits(self.edits or NO_EDITS)
+        place = self._n_prompt_nodes, self.path[-1], self.tree
+        saved = SavedDocument(self.loaded.name, n_vocab, *place, edits, self.dropped, [*self._held.items()])
         return saved.to_json()
 
     @classmethod
@@ -169,11 +162,9 @@ class Generation(Document):
         """
         saved = SavedDocument.from_json(text)
         loaded = get_model(saved.model) if loaded is None else loaded
-        saved.check(loaded)
-        prompt = [token.token_id for token in saved.tokens[: saved.prompt_tokens]]
+        prompt = [token.token_id for token in saved.tree.tokens[: saved.prompt_tokens]]
         document = cls(loaded, prompt, edits=saved.edits_for(loaded), dropped=saved.dropped)
-        document._set_tree(TokenTree(saved.tokens), saved.prompt_tokens, saved.current)
-        document._held = dict(saved.held)
+        document._set_tree(saved.tree, saved.prompt_tokens, saved.current, dict(saved.held))
         return document
 
     @property
@@ -186,9 +177,13 @@ class Generation(Document):
 
         For a deployed model, a replica runs this pass. If none responds within READ_SECONDS, this process runs it.
         """
-        deployed = self.loaded.deployed
+        deployed, end = self.loaded.deployed, time.monotonic() + READ_SECONDS
         if deployed is not None and self.has_unread:
-            self._read_remotely(deployed)
+            with suppress(ConnectionLost, GPTError):
+                with closing(deployed.stream(self.request(SamplingParams(), 0))) as found:
+                    reply = next((reply for reply in found if reply is not None or time.monotonic() > end), None)
+                if reply is not None:
+                    self._engine.n_tokens += self._keep_states(reply["start"], states_of(reply))
         self._read_here()
 
     @property
@@ -220,22 +215,18 @@ class Generation(Document):
         self._keep_states(end - len(states), states)
         self._newest = end - 1, logits
 
-    def _keep_states(self, start: int, states: Tensor) -> None:
-        """Keep the states (T, C) of the positions from `start` that have not been read, as far as the text reaches."""
+    def _keep_states(self, start: int, states: Tensor) -> int:
+        """Keep the states, T * C numbers, of the T positions from `start` that have not been read and are in the text.
+
+        Returns their number.
+        """
+        states = states.view(-1, self._states.shape[1])
         n, end = self.n_read, min(len(self.ids), start + len(states))
         if end > n:
             self._states = with_room(self._states, n, end, self.block_size)
             self._states[n:end] = states[n - start : end - start].detach()
             self._newest, self.n_read = None, end
-
-    def _read_remotely(self, deployed: DeployedModel) -> None:
-        end = time.monotonic() + READ_SECONDS
-        with suppress(ConnectionLost, GPTError), closing(deployed.stream(self.request(SamplingParams(), 0))) as found:
-            for reply in found:
-                if reply is not None:
-                    self._keep_reply(reply["start"], states_of(reply))
-                if reply is not None or time.monotonic() > end:
-                    return
+        return max(0, end - n)
 
     def states(self) -> Tensor:
         """Return the final-norm states, (n_read, n_embd), as a view that must not be modified."""
@@ -280,8 +271,7 @@ class Generation(Document):
         if head is not None:
             check_head(head, config.n_head)
         self._catch_up()
-        n = min(self.n_read, self._cache.length)
-        n = n if stop is None else min(n, stop)
+        n = min(self.n_read, self._cache.length, self.block_size if stop is None else stop)
         if self.edits is None:
             return self._cache.attn_weights(layer, head=head, start=start, stop=n)[0].mean(dim=0)
         weights = self._cache.attn_weights(layer, start=start, stop=n)  # (1, nh, n - start, n)
@@ -394,7 +384,7 @@ class Generation(Document):
             origin = Origin("sampled", params, self.held)
         text = self._add([token_id], origin, joined=joined)
         if read is not None:
-            self._keep_reply(*read)
+            self._engine.n_tokens += self._keep_states(*read)
         reason: FinishReason | None = None
         if token_id in self.tokenizer.eot_ids:
             reason = "end_of_text"
@@ -407,12 +397,6 @@ class Generation(Document):
             self._restart_decoder()  # a later token may complete it
         position = len(self.dropped) + len(self.ids) - 1
         return Step(token_id, text, probability, rank, entropy, position, u, reason, seconds)
-
-    def _keep_reply(self, start: int, states: Tensor) -> None:
-        """Keep the states in a reply (see `replies`), as far as the text reaches."""
-        n = self.n_read
-        self._keep_states(start, states.view(-1, self._states.shape[1]))
-        self._engine.n_tokens += self.n_read - n
 
     def take_activations(self, other: Generation) -> None:
         """Reuse another document's activations for the common prefix. Do not use that document afterwards."""
@@ -487,24 +471,20 @@ def stream(
     params, loaded = with_seed(params), document.loaded
     last_node, left = None, max_new_tokens
 
-    def drawn_here() -> Draws:
-        while True:
-            yield document.draw_next(params)
-
     def request() -> dict[str, Any]:
         return document.request(params, left, slides=slides)
 
+    draws: Draws | None = None  # of another process
     if not local and on_zero_gpu():
         draws = drawn_elsewhere(partial(zero_gpu_replies, loaded), request)
     elif not local and loaded.deployed is not None:
         draws = drawn_elsewhere(loaded.deployed.stream, request)
-    else:
-        draws = drawn_here()
-    with closing(draws), suppress(StopIteration):  # the other process may end the text early
+    with closing(draws) if draws else nullcontext(), suppress(StopIteration):  # it may end the text early
         while left > 0 and not document._engine.stopped:
             if slides and document.full:
                 document = document.without_first()
-            if (drawn := next(draws)) is None:
+            drawn = document.draw_next(params) if draws is None else next(draws)
+            if drawn is None:
                 yield document, None
                 continue
             left -= 1

@@ -25,33 +25,33 @@ MAX_ID = 2**31  # larger numbers can have equal hashes, which would make a `Toke
 class SavedDocument:
     """The contents of a document file.
 
-    model: name of the model. vocab_size: the model's vocabulary size. tokens: nodes of the `TokenTree`, of which the
-    first prompt_tokens form the prompt. current: the last node of the current text. edits: in the format of
-    `gpt.documents.edit_text`. dropped: ids before the first token (see `Document`). held: pairs of a node and the
-    white space typed after it.
+    model: name of the model. vocab_size: the model's vocabulary size. tree: its first prompt_tokens nodes form the
+    prompt. current: the last node of the current text. edits: in the format of `gpt.documents.edit_text`. dropped: ids
+    before the first token (see `Document`). held: pairs of a node and the white space typed after it.
     """
 
     model: str
     vocab_size: int
     prompt_tokens: int
     current: int
-    tokens: Sequence[Token]
+    tree: TokenTree
     edits: str = ""
     dropped: Sequence[int] = ()
     held: Sequence[tuple[int, str]] = ()
 
     def to_json(self) -> str:
         """Serialise the document. Tokens with equal settings share one settings entry."""
-        settings = list(dict.fromkeys(token.origin.params for token in self.tokens if token.origin.params is not None))
-        tokens = []
-        for token in self.tokens:
+        all_params = [token.origin.params for token in self.tree.tokens if token.origin.params is not None]
+        settings, tokens = [*dict.fromkeys(all_params)], []
+        for token in self.tree.tokens:
             origin = token.origin
             entry: dict[str, Any] = {"id": token.token_id, "after": token.parent, "how": origin.kind}
             entry |= {} if origin.params is None else {"settings": settings.index(origin.params)}
             entry |= {"held": origin.held} if origin.held else {}
             tokens.append(entry)
         written = {"settings": [params.given() for params in settings], "tokens": tokens}
-        return json.dumps({"format": FORMAT, "version": VERSION} | vars(self) | written, indent=1)
+        others = {name: value for name, value in vars(self).items() if name != "tree"}
+        return json.dumps({"format": FORMAT, "version": VERSION} | others | written, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> SavedDocument:
@@ -68,8 +68,7 @@ class SavedDocument:
         try:
             settings = [SamplingParams(**entry) for entry in data["settings"]]
             given = {each.name: data[each.name] for each in fields(cls) if each.name in data}
-            saved = cls(**given | {"tokens": [read_token(entry, settings) for entry in data["tokens"]]})
-            TokenTree(saved.tokens)  # raises unless they form a tree
+            saved = cls(**given | {"tree": TokenTree([read_token(entry, settings) for entry in data["tokens"]])})
             require(saved._is_sound(), "document_file.damaged")
         except GPTError:
             raise
@@ -79,9 +78,10 @@ class SavedDocument:
 
     def _is_sound(self) -> bool:
         """Return whether all numbers are in their ranges, and the first tokens are a typed prompt."""
-        n, ids = len(self.tokens), [*self.dropped, *(token.token_id for token in self.tokens)]
-        prompt = enumerate(self.tokens[: self.prompt_tokens])
-        held = [*(text for _, text in self.held), *(token.origin.held for token in self.tokens)]
+        tokens, n = self.tree.tokens, len(self.tree)
+        prompt = enumerate(tokens[: self.prompt_tokens])
+        ids = [*self.dropped, *(token.token_id for token in tokens)]
+        held = [*(text for _, text in self.held), *(token.origin.held for token in tokens)]
         return (
             isinstance(self.model, str)
             and isinstance(self.edits, str)
@@ -94,19 +94,17 @@ class SavedDocument:
             and not any(text.strip(SPACES + "\t") for text in held)
         )
 
-    def check(self, loaded: LoadedModel) -> None:
+    def edits_for(self, loaded: LoadedModel) -> Edits:
+        """Compute any patches and return the edits. Raises ValueError if the document does not fit the model."""
         config = loaded.model.config
         n, n_vocab = self.vocab_size, config.vocab_size
         require(n == n_vocab, "document_file.vocabulary", n=n, model=loaded.name, n_vocab=n_vocab)
-        length = 1 + max(TokenTree(self.tokens).depths)
+        length = 1 + max(self.tree.depths)
         require(length <= config.block_size + 1, "document_file.text_length", n=length, limit=config.block_size)
-        for token_id in (*self.dropped, *(token.token_id for token in self.tokens)):
+        for token_id in (*self.dropped, *(token.token_id for token in self.tree.tokens)):
             loaded.tokenizer.token_bytes(token_id)
-
-    def edits_for(self, loaded: LoadedModel) -> Edits:
-        """Compute any patches and return the edits. Raises ValueError if they do not fit the model."""
         edits = parse_edits(self.edits, loaded.model, loaded.concepts)
-        edits.check(loaded.model.config)
+        edits.check(config)
         return edits
 
 
