@@ -45,12 +45,14 @@ class Card:
         self.layout = self.root.described()
         self.words: dict[str, Mapping[str, object]] = {}  # placeholder values for each catalogue key
         self.actions: dict[str, Action] = {}  # keyed by part name and event, such as "lesson-head:input"
+        names = set[str]()
         for part in self.root.everything():
+            if part.name and part.name in names:
+                raise TypeError(f"the card {name} has two parts named {part.name}")
+            names.add(part.name)
             self.words |= dict(part.words.values())
             for event, action in part.actions.items():
                 key = f"{part.name}:{event}"
-                if key in self.actions:
-                    raise TypeError(f"the card {name} has two parts named {part.name}")
                 if action.queue in SHORT and streams(action.handler):
                     raise TypeError(f"{key}: a handler of the queue {action.queue} may not yield")
                 self.actions[key] = action

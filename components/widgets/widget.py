@@ -53,8 +53,9 @@ def widget(
     kind: the name that the widget's script gives to `defineWidget`. name: the part's id on the page, and that of its
     data. template: one HTML element. options: passed to the module once, when the card is built. on, on_input: handlers
     for the events "select" and "input"; they receive the payload, an unchecked dict, in the given queues. latest: of
-    several events in quick succession, handle only the newest. empty: the data if `draw` raises NothingToShow. answer:
-    name of the part that shows the result of "select", see `components.parts.button`. actions: for further events.
+    several events in quick succession, handle only the newest. empty: the data if `draw` raises NothingToShow; the page
+    keeps the fields that it lacks. answer: name of the part that shows the result of "select", see
+    `components.parts.button`. actions: for further events.
     """
 
     def drawn(s: Any) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from gpt.tokenizer import plain_text
 
 MAX_CHARS = 2_000
 MAX_BARS = 8
+WITH_TEXT: tuple[Tool, ...] = ("token", "head", "switches", "layer", "place", "concepts")  # others have their own text
 
 tab = Tab("challenges")
 
@@ -256,8 +257,6 @@ def pick_token(session: Session, sent: dict[str, Any]) -> None:
 
 def draw_text(s: Any) -> dict[str, Any]:
     reading, challenge = shown(s).reading, shown(s).challenge
-    if challenge.tool in ("text", "feature"):
-        raise NothingToShow
     picks = challenge.tool in ("token", "place")
     return {
         "tokens": shown_tokens(reading.tokenizer, reading.ids),
@@ -298,8 +297,6 @@ def switch_head(session: Session, sent: dict[str, Any]) -> None:
 
 def draw_switches(s: Any) -> dict[str, Any]:
     reading, challenge = shown(s).reading, shown(s).challenge
-    if challenge.tool != "switches":
-        raise NothingToShow
     config = reading.loaded.model.config
     edits = format_edits(Edits(head_scale=dict.fromkeys(reading.answer.off, 0.0)))
     marked = (reading.circuit.previous_token, reading.circuit.induction) if challenge.arcs else ()
@@ -383,7 +380,7 @@ tab.cards(
     ),
     card(
         "challenge",
-        arcs("challenge-text", on=pick_token, draw=draw_text),
+        where("reading", WITH_TEXT, arcs("challenge-text", on=pick_token, draw=draw_text), grow=0),
         where("typing", ("text",), composer("challenge-box", answers=True, on_input=type_text, draw=draw_box), grow=0),
         columns(
             where("pictures", ("head",), heads("challenge-heads", on=pick_head, draw=draw_heads, empty={}), grow=9),
@@ -393,7 +390,7 @@ tab.cards(
                 says(
                     "challenge-tool", lambda s: t(f"challenges.tool.{BY_KEY[s[Play].challenge].tool}"), kind="caption"
                 ),
-                switches("challenge-switches-heads", on=switch_head, draw=draw_switches),
+                where("grid", ("switches",), switches("challenge-switches-heads", on=switch_head, draw=draw_switches)),
                 choice(
                     "challenge-layer",
                     choices=layers,
@@ -406,7 +403,10 @@ tab.cards(
             ),
             where("turning", ("concepts",), steer("challenge-concepts", on=turn_concept, draw=draw_concepts), grow=3),
             where(
-                "features", ("feature",), features("challenge-features", on=pick_feature, draw=draw_features), grow=9
+                "feature",
+                ("feature",),
+                features("challenge-features", on=pick_feature, on_input=pick_feature, draw=draw_features),
+                grow=9,
             ),
             column(
                 predictions("challenge-bars", on=append_token, draw=draw_bars),

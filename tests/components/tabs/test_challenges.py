@@ -138,9 +138,11 @@ def test_each_challenge_is_solved_by_its_solution_and_by_nothing_less(drawn, key
     assert not after(drawn, key, WRONG[key]).verdict.done
     assert after(drawn, key, SOLUTIONS[key]).verdict.done
     assert drawn.views["challenge-foot"]["solved"]
+    assert {"challenge-features:select", "challenge-features:input"} <= drawn.actions.keys()  # features, words
     assert ("challenge-bars" in drawn.views) == BY_KEY[key].bars
-    has_own_text = BY_KEY[key].tool in ("text", "feature")
-    assert bool(drawn.views.get("challenge-text", {}).get("tokens")) != has_own_text
+    shown = {view.name for view in drawn.renderer.shown(drawn.session.snapshot())}  # the browser keeps what was drawn
+    assert ("challenge-text" in shown) == (BY_KEY[key].tool not in ("text", "feature"))
+    assert ("challenge-switches-heads" in shown) == (BY_KEY[key].tool == "switches")
 
 
 @pytest.mark.parametrize(
