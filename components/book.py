@@ -12,7 +12,7 @@ from torch import Tensor
 from components.i18n import speaking, spoken, t
 from components.i18n.catalogue import GLOSSARY, has_text
 from components.tabs.lessons.code_view import coloured
-from gpt.course.check import Checker, numbers
+from gpt.course.check import expected_of, numbers
 from gpt.course.steps import LANGUAGES, STEPS, Language, Step
 
 NAME = "my_gpt.{language}.html"
@@ -44,11 +44,11 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
 
 def write_books(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
-    checker, paths = Checker(), []
+    paths = []
     for language in LANGUAGES:
         paths.append(folder / NAME.format(language=language))
         with speaking(language, exact=False):
-            paths[-1].write_text(book(checker), encoding="utf-8")
+            paths[-1].write_text(book(), encoding="utf-8")
     return paths
 
 
@@ -56,7 +56,7 @@ def _language() -> Language:
     return cast(Language, spoken())
 
 
-def book(checker: Checker) -> str:
+def book() -> str:
     title, answers, glossary = (t(f"book.{name}") for name in ("title", "answers", "glossary"))
     contents = [(f"step-{step.key}", f"{step.key}&ensp;{step.title.of(_language())}") for step in STEPS.values()]
     contents += [("answers", answers), ("glossary", glossary)]
@@ -82,7 +82,7 @@ glassbox course watch my-gpt</pre>
 </ol>
 </nav>
 <main>
-{"".join(chapter(step, checker) for step in STEPS.values())}
+{"".join(chapter(step) for step in STEPS.values())}
 </main>
 <section id="answers" class="part">
 <h2>{answers}</h2>
@@ -98,8 +98,8 @@ glassbox course watch my-gpt</pre>
 """
 
 
-def chapter(step: Step, checker: Checker) -> str:
-    results = [(test.name.of(_language()), checker.expected(test)) for test in step.tests]
+def chapter(step: Step) -> str:
+    results = [(test.name.of(_language()), expected_of(test)) for test in step.tests]
     rows = "".join(
         f"<tr><th scope=row>{escape(name)}{cells(result)}"
         for name, result in results

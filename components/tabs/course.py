@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,9 +26,9 @@ from components.widgets.chart import Drawing
 from components.widgets.simple import table
 from gpt import Generation, LoadedModel
 from gpt.background import Progress, threads_for
-from gpt.course.check import Checker, Verdict, differs
+from gpt.course.check import Verdict, differs
+from gpt.course.check import check as check_steps
 from gpt.course.learner import BROKEN, open_broken, open_program
-from gpt.course.reference import Reference
 from gpt.course.steps import PROGRAM, STEPS, Words, language_of
 from gpt.models.registry import add_loaded
 
@@ -38,7 +38,6 @@ COMMANDS = f"python -m gpt.course start {FOLDER}\npython -m gpt.course watch {FO
 OPENS = "8"  # step that completes the GPT
 ROWS, COLUMNS = 16, 24  # size of the window around the first wrong number in a tensor
 
-checker = cache(Checker)  # the reference model is loaded on first use
 tab = kit.Tab("build")
 
 
@@ -68,7 +67,7 @@ def check(course: Path, session: Session) -> Iterator[None]:
         found: list[Verdict] = []
         steps = list(STEPS.values())
         with threads_for(0):  # same number of threads as the learner's process, for identical sums
-            for verdict in checker().check(course / PROGRAM, steps, lambda: progress(len(found), len(steps))):
+            for verdict in check_steps(course / PROGRAM, steps, lambda: progress(len(found), len(steps))):
                 found.append(verdict)
                 session.change(BuildState, verdicts=tuple(found))
 
@@ -79,12 +78,12 @@ def check(course: Path, session: Session) -> Iterator[None]:
     yield from run_steps(session, BuildState, steps)
 
 
-def open_model(make: Callable[[Reference], LoadedModel], session: Session) -> Iterator[None]:
+def open_model(make: Callable[[], LoadedModel], session: Session) -> Iterator[None]:
     """Open the learner's program or a broken variant of the solution as a model."""
 
     def steps(job: Job) -> Generator[None]:
         session.change(BuildState, opening=True)
-        loaded = yield from in_thread(session, BuildState, job, "build.opening", lambda _: make(checker().reference))
+        loaded = yield from in_thread(session, BuildState, job, "build.opening", lambda _: make())
         text = first_prompt(loaded, session.next_prompt)
         with admitted(session, loaded) as waiting:
             yield from waiting
@@ -196,7 +195,7 @@ def window(values: Tensor, wrong: tuple[int, ...] | None) -> tuple[np.ndarray, t
 
 
 def open_button(
-    name: str, label: str, make: Callable[[Reference], LoadedModel], needs: Callable[[Any], bool] = lambda s: True
+    name: str, label: str, make: Callable[[], LoadedModel], needs: Callable[[Any], bool] = lambda s: True
 ) -> Part:
     def enabled(s: Any) -> bool:
         return s[BuildState].job is None and needs(s)

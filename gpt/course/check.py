@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gpt.course.process import Answer, LearnerProcess, run_lines
-from gpt.course.reference import Reference
+from gpt.course.reference import INPUTS, inputs
 from gpt.course.steps import Language, Mistake, Step, Test, Words, solution
 
 State = Literal["ok", "gap", "wrong"]
@@ -77,77 +77,76 @@ class Verdict:
     printed: str = ""
 
 
-class Checker:
-    """Checks programs against the solution, whose results it computes only once."""
+def check(program: Path, steps: Sequence[Step], on_wait: Callable[[], None] = lambda: None) -> Iterator[Verdict]:
+    """Run the tests in one process, and yield a verdict for each step up to the first failure.
 
-    def __init__(self) -> None:
-        self.reference = Reference()
+    on_wait: see `LearnerProcess`.
+    """
+    with closing(LearnerProcess(on_wait)) as process:
 
-    def check(
-        self, program: Path, steps: Sequence[Step], on_wait: Callable[[], None] = lambda: None
-    ) -> Iterator[Verdict]:
-        """Run the tests in one process, and yield a verdict for each step up to the first failure.
+        def answer(test: Test) -> Answer:
+            return process.ask(program, test.run, inputs(test.run), test.seconds)
 
-        on_wait: see `LearnerProcess`.
-        """
-        with closing(LearnerProcess(on_wait)) as process:
-
-            def answer(test: Test) -> Answer:
-                return process.ask(program, test.run, self.reference.inputs(test.run), test.seconds)
-
-            for step in steps:
-                verdict = self.judge_step(step, answer)
-                if verdict.state != "ok":
-                    yield replace(verdict, printed=process.printed())
-                    return
-                yield verdict
-
-    def judge_step(self, step: Step, answer: Callable[[Test], Answer]) -> Verdict:
-        """Return the verdict on the answers to a step's tests, up to the first that is wrong."""
-        for test in step.tests:
-            verdict = self.judge(step, test, answer(test))
+        for step in steps:
+            verdict = judge_step(step, answer)
             if verdict.state != "ok":
-                return verdict
+                yield replace(verdict, printed=process.printed())
+                return
+            yield verdict
+
+
+def judge_step(step: Step, answer: Callable[[Test], Answer]) -> Verdict:
+    """Return the verdict on the answers to a step's tests, up to the first that is wrong."""
+    for test in step.tests:
+        verdict = judge(step, test, answer(test))
+        if verdict.state != "ok":
+            return verdict
+    return Verdict(step, "ok")
+
+
+def judge(step: Step, test: Test, answer: Answer) -> Verdict:
+    if passes(test, answer):
         return Verdict(step, "ok")
+    if answer.get("error") == "NotImplementedError":
+        return Verdict(step, "gap", test, problem=NOT_WRITTEN.format(key=answer["message"] or step.key))
+    expected, received = expected_of(test), answer.get("result")
+    problem = error_message(answer) if "error" in answer else difference(expected, received, test.tolerance)
+    known = () if test.is_long or answer.get("error") in GENERAL_ERRORS else step.mistakes
+    hint = next((mistake.hint for mistake in known if explains(step, mistake, test, answer)), None)
+    hint = hint or general_hint(expected, received, test.tolerance)
+    return Verdict(step, "wrong", test, expected, received, problem, hint)
 
-    def judge(self, step: Step, test: Test, answer: Answer) -> Verdict:
-        if self.passes(test, answer):
-            return Verdict(step, "ok")
-        if answer.get("error") == "NotImplementedError":
-            return Verdict(step, "gap", test, problem=NOT_WRITTEN.format(key=answer["message"] or step.key))
-        expected, received = self.expected(test), answer.get("result")
-        problem = error_message(answer) if "error" in answer else difference(expected, received, test.tolerance)
-        known = () if test.is_long or answer.get("error") in GENERAL_ERRORS else step.mistakes
-        hint = next((mistake.hint for mistake in known if self.explains(step, mistake, test, answer)), None)
-        hint = hint or general_hint(expected, received, test.tolerance)
-        return Verdict(step, "wrong", test, expected, received, problem, hint)
 
-    def explains(self, step: Step, mistake: Mistake, test: Test, answer: Answer) -> bool:
-        """Return whether a known mistake passes all earlier tests and gives this answer."""
-        failed, shown = self.effect(step, mistake)
-        if failed is not test:
-            return False
-        if "error" in shown or "error" in answer:
-            return all(shown.get(name) == answer.get(name) for name in ("error", "message"))
-        return agrees(shown["result"], answer["result"], test.tolerance, equal_nan=True)
+def explains(step: Step, mistake: Mistake, test: Test, answer: Answer) -> bool:
+    """Return whether a known mistake passes all earlier tests and gives this answer."""
+    failed, shown = effect(step, mistake)
+    if failed is not test:
+        return False
+    if "error" in shown or "error" in answer:
+        return all(shown.get(name) == answer.get(name) for name in ("error", "message"))
+    return agrees(shown["result"], answer["result"], test.tolerance, equal_nan=True)
 
-    def effect(self, step: Step, mistake: Mistake) -> tuple[Test, Answer]:
-        """Return the first of a step's tests that detects a known mistake, and its answer."""
-        answers = ((test, self.answer_of(test, step, mistake)) for test in step.tests)
-        return next((test, answer) for test, answer in answers if not self.passes(test, answer))
 
-    def passes(self, test: Test, answer: Answer) -> bool:
-        return "error" not in answer and agrees(answer["result"], self.expected(test), test.tolerance)
+def effect(step: Step, mistake: Mistake) -> tuple[Test, Answer]:
+    """Return the first of a step's tests that detects a known mistake, and its answer."""
+    answers = ((test, answer_of(test, step, mistake)) for test in step.tests)
+    return next((test, answer) for test, answer in answers if not passes(test, answer))
 
-    def expected(self, test: Test) -> Any:
-        return self.reference.input(test.expected) if test.expected else self.answer_of(test)["result"]
 
-    @cache  # noqa: B019 - a checker lives as long as the program
-    def answer_of(self, test: Test, step: Step | None = None, mistake: Mistake | None = None) -> Answer:
-        """Run a test on the solution in this process, possibly with a step's known mistake."""
-        names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look up their module
-        exec(compile(with_mistake(step, mistake) if step and mistake else solution(), "my_gpt.py", "exec"), names)
-        return run_lines(names, test.run, self.reference.inputs(test.run))
+def passes(test: Test, answer: Answer) -> bool:
+    return "error" not in answer and agrees(answer["result"], expected_of(test), test.tolerance)
+
+
+def expected_of(test: Test) -> Any:
+    return INPUTS[test.expected]() if test.expected else answer_of(test)["result"]
+
+
+@cache
+def answer_of(test: Test, step: Step | None = None, mistake: Mistake | None = None) -> Answer:
+    """Run a test on the solution in this process, possibly with a step's known mistake."""
+    names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look up their module
+    exec(compile(with_mistake(step, mistake) if step and mistake else solution(), "my_gpt.py", "exec"), names)
+    return run_lines(names, test.run, inputs(test.run))
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:

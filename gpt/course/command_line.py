@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import torch
 
-from gpt.course.check import Checker, Verdict, explain, line
+from gpt.course.check import Verdict, check, explain, line
 from gpt.course.notebook import write_notebooks
 from gpt.course.steps import LANGUAGES, PROGRAM, STEPS, Step, Words, find_step, language_of, start, steps_before
 from gpt.errors import GPTError
@@ -52,7 +52,7 @@ def main(
             folder, steps = place(options.where)
             if options.command == "watch":
                 watch(folder, steps)
-            return 0 if report(Checker(), folder, steps) else 1
+            return 0 if report(folder, steps) else 1
     except (GPTError, OSError) as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -71,20 +71,20 @@ def place(words: Sequence[str]) -> tuple[Path, list[Step]]:
 
 
 def watch(folder: Path, steps: list[Step]) -> NoReturn:
-    checker, seen = Checker(), 0.0
+    seen = 0.0
     while True:
         saved = (folder / PROGRAM).stat().st_mtime if language_of(folder) else 0.0
         if saved != seen:
             seen = saved
             print("\033[2J\033[H" if sys.stdout.isatty() else "", end="")
-            report(checker, folder, steps)
+            report(folder, steps)
         time.sleep(WATCH_SECONDS)
 
 
-def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
+def report(folder: Path, steps: list[Step]) -> bool:
     """Check the steps, printing one line per step and the first problem. Returns whether all steps are ok."""
     language, verdicts = language_of(folder), list[Verdict]()
-    for verdict in checker.check(folder / PROGRAM, steps):
+    for verdict in check(folder / PROGRAM, steps):
         print(line(verdict.step, verdict.state, language), flush=True)
         verdicts.append(verdict)
     for step in steps[len(verdicts) :]:

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from gpt.cache import KVCache
+from gpt.course import reference
 from gpt.course.check import error_message
 from gpt.course.process import LearnerProcess
-from gpt.course.reference import Reference, config_of
 from gpt.course.steps import PROGRAM, solution
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -65,10 +65,10 @@ class LearnersGPT(GPT):
     shape: configuration fields that differ from the bundled model.
     """
 
-    def __init__(self, program: Path, reference: Reference, **shape: Any) -> None:
+    def __init__(self, program: Path, **shape: Any) -> None:
         nn.Module.__init__(self)
-        self.config = replace(reference.model.config, **shape)
-        for name, part in reference.model.named_children():
+        self.config = replace(reference.bundled().model.config, **shape)
+        for name, part in reference.bundled().model.named_children():
             self.add_module(name, part)
         self.eval()
         self.program = program
@@ -76,7 +76,7 @@ class LearnersGPT(GPT):
         finalize(self, self._process.close)
         self._lock = threading.Lock()  # one pass at a time
         self._passes: dict[Any, Pass] = {}  # the latest ones
-        self._ask(OPEN, {"config": config_of(reference.model), "weights": reference.weights()})
+        self._ask(OPEN, {"config": reference.config_of(reference.bundled().model), "weights": reference.weights()})
 
     def _ask(self, run: str, inputs: dict[str, Any]) -> Any:
         answer = self._process.ask(self.program, run, inputs, SECONDS)
@@ -204,16 +204,16 @@ class LearnersCache(KVCache):
         return found[f"h.{layer}.attn.weights"][:, heads, start:].clone()  # callers scale the result in place
 
 
-def open_program(name: str, program: Path, reference: Reference, **shape: Any) -> LoadedModel:
+def open_program(name: str, program: Path, **shape: Any) -> LoadedModel:
     """Open the GPT in a learner's program as a model called `name`. Raises the same errors as `LearnersGPT`."""
-    model = LearnersGPT(program, reference, **shape)
-    model.hidden_states(reference.idx[:1], trace=Trace())
-    return LoadedModel(name, model, reference.loaded.tokenizer, torch.device("cpu"), "fp32")
+    model = LearnersGPT(program, **shape)
+    model.hidden_states(reference.idx()[:1], trace=Trace())
+    return LoadedModel(name, model, reference.bundled().tokenizer, torch.device("cpu"), "fp32")
 
 
-def open_broken(name: str, reference: Reference) -> LoadedModel:
+def open_broken(name: str) -> LoadedModel:
     """Return the solution's GPT with one of the mistakes in BROKEN."""
     with TemporaryDirectory(prefix="glassbox-course-") as folder:
         program = Path(folder) / PROGRAM
         program.write_text(solution().replace(*BROKEN[name]), encoding="utf-8")
-        return open_program(name, program, reference, **({"attn_scale": 1.0} if name == "no-scaling" else {}))
+        return open_program(name, program, **({"attn_scale": 1.0} if name == "no-scaling" else {}))

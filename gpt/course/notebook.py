@@ -9,8 +9,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from gpt.course.check import Checker, explain, line
+from gpt.course.check import explain, judge_step, line
 from gpt.course.process import run_lines
+from gpt.course.reference import inputs
 from gpt.course.steps import IMPORTS, LANGUAGES, STEPS, Language, Step, Words, find_step
 
 NAME = "my_gpt.{language}.ipynb"
@@ -98,14 +99,11 @@ def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], 
 
     names: the notebook's namespace, `globals()`.
     """
-    checker = Checker()
 
     def check(key: str) -> None:
         step = find_step(key)
         path = cell_of(step, names)
-        verdict = checker.judge_step(
-            step, lambda test: run_lines(names, test.run, deepcopy(checker.reference.inputs(test.run)), path)
-        )
+        verdict = judge_step(step, lambda test: run_lines(names, test.run, deepcopy(inputs(test.run)), path))
         print(line(step, verdict.state, language))
         if verdict.state == "wrong":
             print(f"\n{explain(verdict, language)}")

@@ -10,7 +10,7 @@ import torch
 
 from components.book import write_books
 from components.i18n.catalogue import GLOSSARY
-from gpt.course.check import Checker
+from gpt.course.check import expected_of
 from gpt.course.command_line import main
 from gpt.course.steps import LANGUAGES, STEPS
 
@@ -20,8 +20,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the book's text by language, with slow computations replaced by made-up results."""
     folder = tmp_path_factory.mktemp("book")
     with pytest.MonkeyPatch.context() as patch:
-        expected = Checker.expected
-        patch.setattr(Checker, "expected", lambda self, test: torch.zeros(1) if test.is_long else expected(self, test))
+        patch.setattr("components.book.expected_of", lambda test: torch.zeros(1) if test.is_long else expected_of(test))
         assert main(["book", str(folder)], "glassbox course", write_books) == 0
     return {path.stem.removeprefix("my_gpt."): path.read_text(encoding="utf-8") for path in folder.iterdir()}
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpt.course.check import Checker, Verdict, agrees, with_mistake
+from gpt.course import reference
+from gpt.course.check import Verdict, agrees, check, effect, expected_of, judge, with_mistake
 from gpt.course.command_line import main
 from gpt.course.process import LearnerProcess, run_lines
 from gpt.course.steps import LANGUAGES, PROGRAM, README, STEPS, Step, Test, Words, solution, steps_before, stub
@@ -26,25 +27,20 @@ MISTAKES = [(step, mistake) for step in STEPS.values() for mistake in step.mista
 
 
 @pytest.fixture(scope="module")
-def checker() -> Checker:
-    return Checker()
-
-
-@pytest.fixture(scope="module")
-def verdicts(checker: Checker) -> list[Verdict]:
+def verdicts() -> list[Verdict]:
     """Return the verdict on each of MISTAKES, which run in this process."""
-    return [checker.judge(step, *checker.effect(step, mistake)) for step, mistake in MISTAKES]
+    return [judge(step, *effect(step, mistake)) for step, mistake in MISTAKES]
 
 
 @pytest.mark.thorough
-def test_a_mistake_is_recognised_in_the_learners_process(checker: Checker, tmp_path: Path) -> None:
+def test_a_mistake_is_recognised_in_the_learners_process(tmp_path: Path) -> None:
     with closing(LearnerProcess()) as process:
         for step in STEPS.values():
-            test, _ = checker.effect(step, step.mistakes[0])
+            test, _ = effect(step, step.mistakes[0])
             path = tmp_path / f"{step.key}.py"
             path.write_text(with_mistake(step, step.mistakes[0]), encoding="utf-8")
-            answer = process.ask(path, test.run, checker.reference.inputs(test.run), test.seconds)
-            assert checker.judge(step, test, answer).hint == step.mistakes[0].hint
+            answer = process.ask(path, test.run, reference.inputs(test.run), test.seconds)
+            assert judge(step, test, answer).hint == step.mistakes[0].hint
 
 
 @pytest.mark.thorough
@@ -58,37 +54,37 @@ def test_each_mistake_gets_its_hint_and_no_other(verdicts: list[Verdict]) -> Non
 
 
 @pytest.mark.thorough
-def test_the_solution_passes_every_test_but_that_of_a_long_text(checker: Checker, tmp_path: Path) -> None:
+def test_the_solution_passes_every_test_but_that_of_a_long_text(tmp_path: Path) -> None:
     path = tmp_path / PROGRAM
     path.write_text(solution(), encoding="utf-8")
     steps = [replace(step, tests=tuple(test for test in step.tests if not test.is_long)) for step in STEPS.values()]
-    verdicts = list(checker.check(path, steps))
+    verdicts = list(check(path, steps))
     assert [(verdict.step.key, verdict.state) for verdict in verdicts] == [(key, "ok") for key in STEPS]
 
 
-def test_the_solution_gives_the_numbers_of_the_app_and_of_the_original_experiments(checker: Checker) -> None:
-    reference, short = checker.reference, checker.reference.short
-    idx, rows = reference.idx[:2], linear_relu_rows(seed=123)
+def test_the_solution_gives_the_numbers_of_the_app_and_of_the_original_experiments() -> None:
+    model, short = reference.bundled().model, reference.short()
+    idx, rows = reference.idx()[:2], linear_relu_rows(seed=123)
     error = short.loss(idx[:, :-1], idx[:, 1:])
     (gradient,) = torch.autograd.grad(error, [short.h[0].ln_1.weight])
     expected = {
         ("3", 0): normalise(rows)["after"],
         ("4", 0): GELU("tanh").formula(torch.linspace(-6, 6, 1000)),
-        ("6a", 0): reference.layer.resid_pre.cumsum(1) / torch.arange(1, 1 + idx.shape[1])[:, None],
+        ("6a", 0): reference.layer().resid_pre.cumsum(1) / torch.arange(1, 1 + idx.shape[1])[:, None],
         ("7", 0): torch.tensor(shortcut_gradients(seed=123)),
-        ("8", 1): reference.logits(reference.idx),
+        ("8", 1): model(reference.idx()).detach(),
         ("9", 0): count_parameters(replace(UNTIED_124M, tie_weights=False)),
         ("9", 1): count_parameters(replace(UNTIED_124M, tie_weights=True)),
         ("10", 0): math.log(20),
         ("10", 1): torch.cat([error.detach()[None], gradient]),
         ("11", 1): generate_greedy(short, idx[:, :5], 10),
-        ("12", 2): distribution(reference.logits(idx)[0, -1], SamplingParams(temperature=0.8, top_k=5)).final,
-        ("13", 0): reference.logits(idx),
+        ("12", 2): distribution(reference.logits(), SamplingParams(temperature=0.8, top_k=5)).final,
+        ("13", 0): model(idx).detach(),
         ("13", 1): short(idx).detach(),
     }
     for (key, number), value in expected.items():
         test = STEPS[key].tests[number]
-        assert agrees(checker.expected(test), value, test.tolerance), test.name.en
+        assert agrees(expected_of(test), value, test.tolerance), test.name.en
 
 
 def test_the_solution_is_short() -> None:
@@ -129,33 +125,33 @@ FAILURES = (
 )
 
 
-def test_a_program_that_fails_gets_a_sentence(checker: Checker, tmp_path: Path) -> None:
+def test_a_program_that_fails_gets_a_sentence(tmp_path: Path) -> None:
     test = STEPS["4"].tests[0]
     with closing(LearnerProcess()) as process:
         for number, (program, state, problem) in enumerate(FAILURES):
             path = tmp_path / f"program{number}.py"
             path.write_text(program, encoding="utf-8")
-            verdict = checker.judge(STEPS["4"], test, process.ask(path, test.run, {}, test.seconds))
+            verdict = judge(STEPS["4"], test, process.ask(path, test.run, {}, test.seconds))
             assert verdict.state == state
             assert verdict.problem is not None
             assert problem in verdict.problem.en
 
 
-def test_a_loop_without_end_is_stopped(checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpt.course.process.START_SECONDS", 0.5)
     (tmp_path / PROGRAM).write_text("while True:\n    pass", encoding="utf-8")
-    endless = Test("1", Words("", ""), "result = 1", seconds=0.1)
+    endless = Test(Words("", ""), "result = 1", seconds=0.1)
     step = Step("1", Words("", ""), Words("", ""), "", (endless,), ())
-    (verdict,) = checker.check(tmp_path / PROGRAM, [step])
+    (verdict,) = check(tmp_path / PROGRAM, [step])
     assert verdict.problem is not None
     assert "more than 0.1 seconds" in verdict.problem.en
 
 
-def test_names_of_parameters_that_differ_are_listed(checker: Checker) -> None:
+def test_names_of_parameters_that_differ_are_listed() -> None:
     names = {"__name__": "__main__"}
     exec(solution().replace("self.c_proj", "self.back"), names)
     test = STEPS["5"].tests[0]
-    verdict = checker.judge(STEPS["5"], test, run_lines(names, test.run, checker.reference.inputs(test.run)))
+    verdict = judge(STEPS["5"], test, run_lines(names, test.run, reference.inputs(test.run)))
     assert verdict.problem is not None
     assert verdict.problem.en.splitlines()[1:] == ["- c_proj.weight", "- c_proj.bias", "+ back.weight", "+ back.bias"]
 
