@@ -335,23 +335,14 @@ class GPT(nn.Module):
 # %% skeleton: A GPT without its blocks and its norm.
 
 
-class Skeleton(nn.Module):
+class Skeleton(GPT):
     """(B, T) ids -> (B, T, vocab_size), like the complete model."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__()
-        self.wte = TokenEmbedding(config.vocab_size, config.n_embd)
-        self.wpe = PositionEmbedding(config.block_size, config.n_embd)
-        self.h = nn.ModuleList(nn.Identity() for _ in range(config.n_layer))
+        super().__init__(config)
+        self.h = nn.ModuleList(nn.Identity() for _ in range(config.n_layer))  # return x unchanged
         self.ln_f = nn.Identity()
-        self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         self.lm_head.weight = self.wte.weight  # tied
-
-    def forward(self, idx: Tensor) -> Tensor:
-        x = self.wpe(self.wte(idx))
-        for block in self.h:
-            x = block(x)  # returns x unchanged
-        return self.lm_head(self.ln_f(x))
 
 
 # %% initialisation: Weight tying, and GPT-2's initial weights.
