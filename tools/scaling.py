@@ -25,7 +25,7 @@ from gpt.experiments.shapes import SCALING, flops_per_token, parameter_parts
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, load_model
 from gpt.tokenizer import Vocabulary
-from gpt.training.data import StoryRows, read_stories, split_stories, train_tokenizer
+from gpt.training.data import encode_stories, read_stories, split_stories, story_batches, train_tokenizer
 from gpt.training.evaluation import Score, score_stories
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Process, Trainer, join_processes
@@ -55,8 +55,8 @@ def measure_scaling(
         trainer = Trainer(sized.new_model(tokenizer.n_vocab), sized, process)
         key = f"{recipe.architecture} {name}"
         points = resume(saved, key, trainer)
-        rows = StoryRows(training, tokenizer, sized.block_size, sized.seed)
-        batches = rows.batches(sized.batch_size, trainer.step)
+        documents = encode_stories(training, tokenizer, sized.block_size, "training")
+        batches = story_batches(documents, sized.block_size, sized.seed, sized.batch_size, trainer.step)
         while trainer.step < sized.steps:
             trainer.update(Batch.of_rows(next(batches)))
             if trainer.step & (trainer.step - 1) == 0 or trainer.step == sized.steps:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, count, islice, pairwise
 from pathlib import Path
 from typing import Literal
@@ -178,11 +177,8 @@ class TextDataset:
         self.validation = self._rows(self.validation_ids, starts)
         self.example = self.validation_ids[: min(block_size, MAX_EXAMPLE_TOKENS)].tolist()
         self.query = len(self.example) // 2
+        self.held_back = [self.vocabulary.decode(self.validation_ids.tolist())]
         self.prompts = (self.start,)
-
-    @cached_property
-    def held_back(self) -> list[str]:
-        return [self.vocabulary.decode(self.validation_ids.tolist())]
 
     @staticmethod
     def min_tokens(block_size: int) -> int:
@@ -215,43 +211,42 @@ def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, p
     return documents
 
 
-class StoryRows:
-    """Training rows of block_size + 1 ids, most of which start at the beginning of a story.
+def epoch_rows(documents: Sequence[np.ndarray], block_size: int, seed: int, number: int) -> np.ndarray:
+    """Return the training rows of one epoch, most of which start at the beginning of a story: (n, block_size + 1) ids.
 
     An epoch shuffles the stories, each preceded by end-of-text, and concatenates them. A row starts with a story
     and continues with the following stories. If its end truncates a story, the next row starts with that story. A story
     that is longer than a row continues in rows that start half a context apart, as in evaluation. A quarter of the rows
     omit the first end-of-text, and a tenth start inside a story, so that the model accepts prompts without end-of-text.
-    Raises ValueError if the text is shorter than one row.
+    The order of the rows is random and depends only on the seed.
+
+    documents: see `encode_stories`.
     """
+    rng = np.random.default_rng([seed, number])
+    documents = [documents[i] for i in rng.permutation(len(documents))]
+    stream, width = np.concatenate(documents), block_size + 1
+    starts: list[int] = []
+    for begin, end in pairwise([0, *np.cumsum([len(ids) for ids in documents]).tolist()]):
+        if not starts or end > starts[-1] + width:  # truncated in the previous row
+            starts.append(begin)
+            while end > starts[-1] + width:
+                starts.append(starts[-1] + block_size // 2)
+    at = np.array(starts)
+    kind = rng.random(len(at))
+    at += kind < 0.25
+    at += np.where(kind > 0.9, rng.integers(0, block_size // 2, len(at)), 0)
+    at = np.minimum(at, len(stream) - width)
+    return stream[rng.permutation(at)[:, None] + np.arange(width)]
 
-    def __init__(self, stories: list[str], tokenizer: Vocabulary, block_size: int, seed: int) -> None:
-        self.documents = encode_stories(stories, tokenizer, block_size, "training")
-        self.block_size, self.seed = block_size, seed
 
-    def epoch(self, number: int) -> np.ndarray:
-        """Return all rows of one epoch in a random order that depends only on the seed: (n, block_size + 1)."""
-        rng = np.random.default_rng([self.seed, number])
-        documents = [self.documents[i] for i in rng.permutation(len(self.documents))]
-        stream, width = np.concatenate(documents), self.block_size + 1
-        starts: list[int] = []
-        for begin, end in pairwise([0, *np.cumsum([len(ids) for ids in documents]).tolist()]):
-            if not starts or end > starts[-1] + width:  # truncated in the previous row
-                starts.append(begin)
-                while end > starts[-1] + width:
-                    starts.append(starts[-1] + self.block_size // 2)
-        at = np.array(starts)
-        kind = rng.random(len(at))
-        at += kind < 0.25
-        at += np.where(kind > 0.9, rng.integers(0, self.block_size // 2, len(at)), 0)
-        at = np.minimum(at, len(stream) - width)
-        return stream[rng.permutation(at)[:, None] + np.arange(width)]
-
-    def batches(self, batch_size: int, start: int = 0) -> Iterator[np.ndarray]:
-        """Yield batches (batch_size, block_size + 1) indefinitely, starting with batch number `start`."""
-        rows = islice(chain.from_iterable(map(self.epoch, count())), start * batch_size, None)
-        while True:
-            yield np.stack([*islice(rows, batch_size)])
+def story_batches(
+    documents: Sequence[np.ndarray], block_size: int, seed: int, batch_size: int, start: int = 0
+) -> Iterator[np.ndarray]:
+    """Yield batches (batch_size, block_size + 1) of all epochs' rows, starting with batch number `start`."""
+    epochs = (epoch_rows(documents, block_size, seed, number) for number in count())
+    rows = islice(chain.from_iterable(epochs), start * batch_size, None)
+    while True:
+        yield np.stack([*islice(rows, batch_size)])
 
 
 class StoryDataset:
@@ -269,15 +264,17 @@ class StoryDataset:
         training, self.held_back = split_stories(stories, recipe.held_back, recipe.seed)
         make = character_vocabulary if recipe.vocabulary == "characters" else train_tokenizer
         self.vocabulary = vocabulary or make(training, recipe.vocab_size)
-        self._rows = StoryRows(training, self.vocabulary, recipe.block_size, recipe.seed)
+        self._documents = encode_stories(training, self.vocabulary, recipe.block_size, "training")
         encode_stories(self.held_back, self.vocabulary, recipe.block_size, "held-back")  # raises if it is too short
         self.n_stories, self.n_bytes = len(stories), sum(len(story.encode()) for story in stories)
         of_poems = recipe.vocabulary == "characters"
         self.prompts = tuple(map(first_words, self.held_back[:3])) if of_poems else STORY_PROMPTS
 
     def batches(self, size: int, start: int = 0) -> Iterator[Batch]:
-        for step, rows in enumerate(self._rows.batches(size, start), start):
-            yield with_repeats(rows, self.vocabulary, self._recipe, step)
+        recipe = self._recipe
+        batches = story_batches(self._documents, recipe.block_size, recipe.seed, size, start)
+        for step, rows in enumerate(batches, start):
+            yield with_repeats(rows, self.vocabulary, recipe, step)
 
 
 def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: int) -> Batch:

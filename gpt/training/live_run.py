@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from shutil import make_archive
 from tempfile import TemporaryDirectory
@@ -61,10 +60,10 @@ class LiveRun:
         self._changed = threading.Condition()  # guards changes of the attributes below
         self._progress = RunProgress("waiting", self.recipe.steps)
         self._started = self._ended = math.inf
-        self._loaded: LoadedModel | None = None
+        self._model: GPT | None = None  # once it is trained
         self.registered_name: str | None = None
 
-    def start(self, on_end: Callable[[], None] = lambda: None) -> bool:
+    def start(self, on_end: Callable[[], object] = lambda: None) -> bool:
         """Start training. Returns False if the run has already started or ended.
 
         on_end: called in the run's thread when it ends."""
@@ -96,7 +95,7 @@ class LiveRun:
         if self._thread is not None:
             self._thread.join()
         with self._changed:
-            self._progress, self._loaded = RunProgress("cancelled", self.recipe.steps), None
+            self._progress, self._model = RunProgress("cancelled", self.recipe.steps), None
             if self.registered_name is not None:
                 remove_model(self.registered_name)
             self.registered_name = None
@@ -121,10 +120,10 @@ class LiveRun:
     @property
     def loaded(self) -> LoadedModel:
         """The trained model. Raises ValueError unless the run has finished and has not been closed."""
-        loaded = self._loaded
-        if loaded is None:
+        model = self._model
+        if model is None or self.state != "finished":
             raise GPTError("training.not_finished", state=self.state)
-        return loaded
+        return self._as_loaded(model)
 
     def save(self, folder: Path | str) -> None:
         """Write the model and its vocabulary in our own format, in float32. Raises the same errors as `loaded`."""
@@ -147,7 +146,7 @@ class LiveRun:
                 self.registered_name = add_upload(list(Path(folder).iterdir()), name=name, listed=False)
             return self.registered_name
 
-    def _run(self, on_end: Callable[[], None]) -> None:
+    def _run(self, on_end: Callable[[], object]) -> None:
         try:
             lower_priority()
             self._train(Trainer(self.recipe.new_model(self.dataset.vocabulary.n_vocab), self.recipe))
@@ -170,10 +169,8 @@ class LiveRun:
                 self._evaluate(trainer)
         if not self._progress.ended:
             self._evaluate(trainer)
-            with self._changed:
-                if not self._progress.ended:
-                    self._loaded = self._as_loaded(trainer.model)  # before the run is seen to be finished
-                    self._enter("finished")
+            self._model = trainer.model  # before the run is seen to be finished
+            self._enter("finished")
 
     def _may_continue(self) -> bool:
         """Wait while the run is paused. Returns False if the run was cancelled or has reached its time limit."""
@@ -229,8 +226,7 @@ class RunQueue:
     def __init__(self, max_running: int | None = None) -> None:
         self.max_running = max_running or max(1, (os.cpu_count() or 1) // 2)
         self._lock = threading.RLock()
-        self._owners: dict[LiveRun, str] = {}  # of the waiting runs
-        self._running: set[LiveRun] = set()
+        self._owners: dict[LiveRun, str] = {}  # of the runs that have not ended, in the order of their submission
         atexit.register(self.close)  # a daemon thread that uses torch while Python exits can abort the process
 
     def submit(self, run: LiveRun, owner: str = "") -> None:
@@ -239,9 +235,10 @@ class RunQueue:
         Raises ValueError if too many runs are waiting, either in total or for this owner.
         """
         with self._lock:
-            if len(self.waiting()) >= MAX_WAITING:
+            waiting = self.waiting()
+            if len(waiting) >= MAX_WAITING:
                 raise GPTError("training.queue_full", n=MAX_WAITING)
-            if [*self._owners.values()].count(owner) >= MAX_WAITING_OF_OWNER:
+            if [self._owners[each] for each in waiting].count(owner) >= MAX_WAITING_OF_OWNER:
                 raise GPTError("training.queue_full_of_owner", n=MAX_WAITING_OF_OWNER)
             self._owners[run] = owner
             self.waiting()
@@ -249,13 +246,10 @@ class RunQueue:
     def waiting(self) -> list[LiveRun]:
         """Start as many runs as can train, and return those that wait, in the order in which they will start."""
         with self._lock:
-            self._owners = {run: owner for run, owner in self._owners.items() if run.state == "waiting"}
-            while self._owners and len(self._running) < self.max_running:
-                run = next(iter(self._owners))
-                del self._owners[run]
-                if run.start(partial(self._ended, run)):
-                    self._running.add(run)
-            return [*self._owners]
+            self._owners = {run: owner for run, owner in self._owners.items() if not run.progress.ended}
+            for run in [*self._owners][: self.max_running]:
+                run.start(self.waiting)  # does nothing if it has started
+            return [run for run in self._owners if run.state == "waiting"]
 
     def position(self, run: LiveRun) -> int:
         """Return a run's position in the queue: 1 for the next run to start, 0 for a run that is not queued."""
@@ -264,11 +258,6 @@ class RunQueue:
 
     def close(self) -> None:
         with self._lock:
-            runs = [*self._owners, *self._running]  # close waiting runs first; otherwise they would start
-        for run in runs:
+            runs = [*self._owners]
+        for run in reversed(runs):  # close waiting runs first; otherwise they would start
             run.close()
-
-    def _ended(self, run: LiveRun) -> None:
-        with self._lock:
-            self._running.discard(run)
-            self.waiting()

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -49,10 +50,8 @@ def snapshot_steps(steps: int, n: int) -> tuple[int, ...]:
 def pack_weights(model: GPT) -> dict[str, Tensor]:
     """Return a compact copy of the weights: matrices in int8 with a float16 scale per row, vectors in float16."""
     packed: dict[str, Tensor] = {}
-    for name, value in model.state_dict().items():
-        if name == "lm_head.weight" and model.config.tie_weights:
-            continue
-        weight = value.detach().float().cpu()
+    for name, parameter in model.named_parameters():  # without a tied head
+        weight = parameter.detach().float().cpu()
         if weight.dim() < 2:
             packed[name] = weight.half()
             continue
@@ -225,11 +224,9 @@ class RecordedRun:
 
     def appearance(self, layer: int, head: int) -> tuple[int, int] | None:
         """Return the steps before and after a head's induction score first reaches APPEARED, or None."""
-        before = 0
-        for step, figures in self.figures.items():
-            if figures.induction[layer][head] >= APPEARED:
+        for before, step in pairwise([0, *self.figures]):
+            if self.figures[step].induction[layer][head] >= APPEARED:
                 return before, step
-            before = step
         return None
 
 

@@ -16,14 +16,15 @@ from gpt.models.loading import LoadedModel
 from gpt.tokenizer import END_OF_TEXT, Tokenizer
 from gpt.training.data import (
     StoryDataset,
-    StoryRows,
     TextDataset,
     character_vocabulary,
     encode_stories,
+    epoch_rows,
     first_words,
     read_stories,
     shakespeare_text,
     split_stories,
+    story_batches,
     train_tokenizer,
 )
 from gpt.training.evaluation import Score, sample, score_stories, windows
@@ -81,7 +82,8 @@ def test_encoding_is_that_of_the_tokenizers_library() -> None:
 def test_a_row_consists_of_whole_stories_except_at_its_ends() -> None:
     stories = [story.split() for story in distinct_stories([3, 9, 1, 30, 5, 7, 7, 2] * 4)]
     story_of = {word: story for story in stories for word in story}
-    for row in StoryRows([" ".join(story) for story in stories], Numbers(), block_size=12, seed=3).epoch(0):
+    documents = encode_stories([" ".join(story) for story in stories], Numbers(), 12, "training")
+    for row in epoch_rows(documents, block_size=12, seed=3, number=0):
         assert len(row) == 13
         parts: list[list[str]] = [[]]
         for i in row:
@@ -100,8 +102,8 @@ def test_a_row_consists_of_whole_stories_except_at_its_ends() -> None:
 
 @pytest.mark.parametrize("batch_size", [3, 70])  # 70 is more than an epoch
 def test_batches_from_a_start_equal_those_of_a_full_iteration(batch_size: int) -> None:
-    rows = StoryRows(distinct_stories([9] * 50), Numbers(), block_size=12, seed=3)
-    from_the_start, later = rows.batches(batch_size), rows.batches(batch_size, start=20)
+    documents = encode_stories(distinct_stories([9] * 50), Numbers(), 12, "training")
+    from_the_start, later = (story_batches(documents, 12, 3, batch_size, start) for start in (0, 20))
     for _ in range(20):
         next(from_the_start)
     for _ in range(20):
@@ -116,8 +118,6 @@ def test_a_text_shorter_than_a_row_is_refused_with_both_lengths(part: str) -> No
     assert len(encode_stories(stories, Numbers(), 8, part)) == 2
     with pytest.raises(ValueError, match=rf"the {part} text has 9 tokens: .* context of 9"):
         encode_stories(stories, Numbers(), 9, part)
-    with pytest.raises(ValueError, match="the training text has 9 tokens"):
-        StoryRows(stories, Numbers(), block_size=9, seed=0)
 
 
 TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
