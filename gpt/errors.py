@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from numbers import Number
 from pathlib import Path
+from typing import Any
 
 MAX_QUOTED_CHARS = 40
 SENTENCES: dict[str, str] = json.loads(Path(__file__).with_name("errors.json").read_text(encoding="utf-8"))
@@ -31,8 +31,8 @@ class GPTError(ValueError):
         }
         super().__init__(self.sentence.format(**self.values))
 
-    def __reduce__(self) -> tuple[Callable[..., GPTError], tuple[object, ...]]:
-        return restored, (type(self), self.key, self.sentence, self.values)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ValueError.__new__, (type(self), str(self)), vars(self)
 
 
 class Verbatim(str):
@@ -44,9 +44,3 @@ class Verbatim(str):
 
 def quoted(value: object) -> Verbatim:
     return Verbatim(repr(value)[:MAX_QUOTED_CHARS])
-
-
-def restored(kind: type[GPTError], key: str, sentence: str, values: dict[str, object]) -> GPTError:
-    error = kind.__new__(kind)
-    GPTError.__init__(error, key, sentence, **values)
-    return error

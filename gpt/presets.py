@@ -11,6 +11,7 @@ _pythia = partial(
 )
 # What Llama, SmolLM2, Qwen and Gemma share.
 _llama = partial(GPTConfig, bias=False, norm="rms", gated=True, activation="silu", position="rotary")
+_qwen = partial(_llama, norm_eps=1e-6, rotary_base=1_000_000)  # also Gemma
 
 PRESETS: dict[str, GPTConfig] = {
     "gpt2": GPTConfig(dropout=0.1),
@@ -25,30 +26,19 @@ PRESETS: dict[str, GPTConfig] = {
     "pythia-410m": _pythia(24, 16, 1024),
     "SmolLM2-135M": _llama(49152, CONTEXT, 30, 9, 576, 1536, n_kv_head=3, rotary_base=100_000),
     "SmolLM2-360M": _llama(49152, CONTEXT, 32, 15, 960, 2560, n_kv_head=5, rotary_base=100_000),
-    "Qwen2.5-0.5B": _llama(
-        *(151936, CONTEXT, 24, 14, 896, 4864), n_kv_head=2, qkv_bias=True, norm_eps=1e-6, rotary_base=1_000_000
-    ),
-    "Qwen3-0.6B": _llama(
-        *(151936, CONTEXT, 28, 16, 1024, 3072),
-        n_kv_head=8,
-        head_dim=128,
-        qk_norm=True,
-        norm_eps=1e-6,
-        rotary_base=1_000_000,
-    ),
+    "Qwen2.5-0.5B": _qwen(151936, CONTEXT, 24, 14, 896, 4864, n_kv_head=2, qkv_bias=True),
+    "Qwen3-0.6B": _qwen(151936, CONTEXT, 28, 16, 1024, 3072, n_kv_head=8, head_dim=128, qk_norm=True),
     "Llama-3.2-1B": _llama(
         *(128256, CONTEXT, 16, 32, 2048), n_kv_head=8, rotary_base=500_000, rotary_scaling=RotaryScaling("llama3", 32.0)
     ),
-    "gemma-3-270m": _llama(
+    "gemma-3-270m": _qwen(
         *(262144, CONTEXT, 18, 4, 640, 2048),
         n_kv_head=1,
         head_dim=256,
         qk_norm=True,
         post_norm=True,
-        norm_eps=1e-6,
         activation="gelu_tanh",
         embedding_scale=640**0.5,
-        rotary_base=1_000_000,
         window=512,
         full_layers=(5, 11, 17),
         window_rotary_base=10_000,

@@ -28,7 +28,7 @@ from typing import Any
 import httpx
 
 from gpt.checks import require
-from gpt.errors import GPTError, restored
+from gpt.errors import GPTError
 
 CHECK_SECONDS = 2.0  # interval between checks whether the cluster answers
 ANSWER_SECONDS = 2.0  # time limit for its answer
@@ -149,7 +149,7 @@ class Cluster:
                     reply = json.loads(line)
                     if "error" in reply:
                         key, sentence, values = reply["error"]
-                        end = restored(GPTError, key, sentence, values)
+                        end = GPTError(key, sentence, **values)
                     elif "end" in reply:
                         end = None
                     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -40,7 +40,7 @@ DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfl
 
 # Files next to the weights: dictionaries of concepts, and names written by hand.
 CONCEPTS, NAMES = "concepts.safetensors", "concepts.json"
-MATRICES, SCALE = ("encoder", "decoder"), ".scale"  # stored in int8; suffix of their scales
+MATRICES, SCALE = (".encoder", ".decoder"), ".scale"  # stored in int8; suffix of their scales
 
 GPU_DEVICE = "cuda"  # device on ZeroGPU
 _copies: WeakKeyDictionary[GPT, GPT] = WeakKeyDictionary()
@@ -248,31 +248,50 @@ def gpu_copy(loaded: LoadedModel) -> LoadedModel:
     return replace(loaded, model=_copies[loaded.model], device=torch.device(GPU_DEVICE))
 
 
+def pack_tensors(tensors: Mapping[str, Tensor], matrices: tuple[str, ...]) -> dict[str, Tensor]:
+    """Return a compact copy in float16, with the matrices whose names end so in int8 with a float16 scale per row."""
+    packed: dict[str, Tensor] = {}
+    for name, value in tensors.items():
+        if name.endswith(matrices):
+            scale = (value.abs().amax(dim=1) / 127).half().clamp(min=torch.finfo(torch.float16).tiny)  # (n,)
+            packed[name] = (value / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8)
+            packed[name + SCALE] = scale
+        else:
+            packed[name] = (value.half() if value.is_floating_point() else value).contiguous()
+    return packed
+
+
+def unpack_tensors(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors from `pack_tensors` in float32. Integers are unchanged."""
+    found = {name: value.float() if value.is_floating_point() else value for name, value in packed.items()}
+    for name in [name for name in found if name.endswith(SCALE)]:
+        scale = found.pop(name)[:, None]
+        found[name.removesuffix(SCALE)] = found[name.removesuffix(SCALE)] * scale
+    return found
+
+
 def save_concepts(folder: Path, concepts: Concepts) -> None:
-    """Write the dictionaries: matrices in int8 with a float16 scale per row, everything else in float16."""
     tensors = {"text": concepts.text.to(torch.int32)}
     for layer, dictionary in concepts.dictionaries.items():
         for name in (each.name for each in fields(Dictionary)):
-            if (value := getattr(dictionary, name)) is None:
-                continue
-            if name in MATRICES:
-                scale = (value.abs().amax(dim=1) / 127).half().clamp(min=torch.finfo(torch.float16).tiny)  # (n,)
-                rows = (value / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8)
-                tensors |= {f"{layer}.{name}": rows, f"{layer}.{name}{SCALE}": scale}
-            else:
-                value = torch.as_tensor(value)
-                tensors[f"{layer}.{name}"] = (value.half() if value.is_floating_point() else value).contiguous()
-    save_file(tensors, folder / CONCEPTS)
+            if (value := getattr(dictionary, name)) is not None:
+                tensors[f"{layer}.{name}"] = torch.as_tensor(value)
+    save_file(pack_tensors(tensors, MATRICES), folder / CONCEPTS)
 
 
 def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
     path = folder / CONCEPTS
     if not path.is_file():
         return None
-    tensors = open_safetensors(path)
-    layers = sorted({int(name.split(".")[0]) for name in tensors if name.endswith(".active")})
+    packed = open_safetensors(path)
+    layers = sorted({int(name.split(".")[0]) for name in packed if name.endswith(".active")})
     try:
-        dictionaries = {layer: read_dictionary(tensors, layer) for layer in layers}
+        tensors = unpack_tensors(packed)
+        dictionaries: dict[int, Dictionary] = {}
+        for layer in layers:
+            names = {each.name: f"{layer}.{each.name}" for each in fields(Dictionary)}
+            found: dict[str, Any] = {name: tensors[stored] for name, stored in names.items() if stored in tensors}
+            dictionaries[layer] = Dictionary(**found | {"active": int(found["active"])})
         fits = all(fits_model(each, layer, config) for layer, each in dictionaries.items())
         entries = read_json(folder / NAMES, list) if (folder / NAMES).is_file() else []
         named = [NamedConcept(**entry | {"words": tuple(entry.get("words", ()))}) for entry in entries]
@@ -282,17 +301,6 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
         fits = False
     require(fits and layers, "concepts.other_model", file=path.name)
     return concepts
-
-
-def read_dictionary(tensors: dict[str, Tensor], layer: int) -> Dictionary:
-    found: dict[str, Any] = {}
-    for name in (each.name for each in fields(Dictionary)):
-        if (value := tensors.get(f"{layer}.{name}")) is None:
-            continue
-        if (scale := tensors.get(f"{layer}.{name}{SCALE}")) is not None:
-            value = value.float() * scale.float()[:, None]
-        found[name] = value.float() if value.is_floating_point() else value
-    return Dictionary(**found | {"active": int(found["active"])})
 
 
 def fits_model(each: Dictionary, layer: int, config: GPTConfig) -> bool:

@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import fields, replace
 from itertools import count
 from pathlib import Path
@@ -106,6 +107,9 @@ class Registry:
             }
             self._loads: OrderedDict[str, Load] = OrderedDict()  # least recently requested first
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._sources
+
     def names(self) -> list[str]:
         """Return the names of the listed models, starting with the bundled one."""
         with self._lock:
@@ -187,6 +191,13 @@ class Registry:
                 self._forget(name)
 
     def get(self, name: str = DEFAULT_MODEL, progress: Progress | None = None, *, strength: float = 1.0) -> LoadedModel:
+        """Return a shared model by its name in `list_models`. Loads it on first use.
+
+        The model stays in memory while the result is referenced.
+        progress: called in the waiting thread with the downloaded and total bytes.
+        strength: factor of an adapter's changes, 0 for its base model. All weights that it doesn't change are shared.
+        Raises ValueError if the model is unknown or cannot be loaded.
+        """
         with self._lock:
             source = self._sources.get(name) if isinstance(name, str) else None
             if source is None:
@@ -292,19 +303,20 @@ def folder_of(files: Sequence[str | Path]) -> TemporaryDirectory[str]:
     """Link or copy files to a new temporary folder. Raises ValueError if a file cannot be read."""
     folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
     for file in map(Path, files):
+        target = Path(folder.name) / file.name
+        require(not target.exists(), "file.duplicate", file=file.name)
+        with suppress(OSError):  # different file system, or no support for links
+            os.link(file.resolve(), target)
+            continue
         try:
-            os.link(file.resolve(), Path(folder.name) / file.name)
-        except FileExistsError:
-            raise GPTError("file.duplicate", file=file.name) from None
-        except OSError:  # different file system, or no support for links
-            try:
-                shutil.copyfile(file, Path(folder.name) / file.name)
-            except OSError as error:
-                raise GPTError("file.unreadable", file=file.name, reason=error.strerror or error) from None
+            shutil.copyfile(file, target)
+        except OSError as error:
+            raise GPTError("file.unreadable", file=file.name, reason=error.strerror or error) from None
     return folder
 
 
 _shared = Registry()
+get_model = _shared.get
 configure = _shared.configure
 list_models = _shared.names
 models_in_memory = _shared.in_memory
@@ -318,27 +330,16 @@ given_options = _shared.given_options
 memory_of_listed = _shared.memory_of_listed
 
 
-def get_model(name: str = DEFAULT_MODEL, progress: Progress | None = None, *, strength: float = 1.0) -> LoadedModel:
-    """Return a shared model by its name in `list_models`. Loads it on first use.
-
-    The model stays in memory while the result is referenced.
-    progress: called in the waiting thread with the downloaded and total bytes.
-    strength: factor of an adapter's changes, 0 for its base model. All weights that it doesn't change are shared.
-    Raises ValueError if the model is unknown or cannot be loaded.
-    """
-    return _shared.get(name, progress, strength=strength)
-
-
 def as_loaded(model: AnyModel) -> LoadedModel:
     """Convert a model in any form to a LoadedModel.
 
-    A name in `list_models` returns the shared model; other names and paths are loaded with `load_model`. A GPT gets the
+    The name of a shared model returns that; other names and paths are loaded with `load_model`. A GPT gets the
     vocabulary `NoTokenizer`. Raises ValueError for anything else.
     """
     if isinstance(model, LoadedModel):
         return model
     if isinstance(model, (str, Path)):
-        return get_model(str(model)) if str(model) in list_models() else load_model(model)
+        return get_model(str(model)) if str(model) in _shared else load_model(model)
     network, tokenizer = with_tokenizer(model)
     return LoadedModel("GPT", network, tokenizer, network.device, "fp32")
 
@@ -348,7 +349,7 @@ named.append(as_loaded)
 
 def _reduce(loaded: LoadedModel) -> Any:
     if any(loaded is each for each in models_in_memory()):
-        return get_model, (loaded.name,)
+        return as_loaded, (loaded.name,)
     return LoadedModel, tuple(getattr(loaded, each.name) for each in fields(loaded) if each.init)
 
 
@@ -366,15 +367,11 @@ _errors: WeakKeyDictionary[LoadedModel, PrecisionError] = WeakKeyDictionary()
 
 
 class PrecisionError(NamedTuple):
-    """Differences between a model's predictions and those in float32.
+    """Differences between a model's predictions and those in float32."""
 
-    kl: mean Kullback-Leibler divergence per position, in bits. logit: largest difference between logits. top_1:
-    fraction of positions at which the most likely token is the same.
-    """
-
-    kl: float
-    logit: float
-    top_1: float
+    kl: float  # mean Kullback-Leibler divergence per position, in bits
+    logit: float  # largest difference between logits
+    top_1: float  # fraction of positions at which the most likely token is the same
 
 
 def precision_error(loaded: LoadedModel) -> PrecisionError:

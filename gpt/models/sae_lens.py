@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from gpt.analysis.concepts import NONE, WINDOW, Dictionary
-from gpt.checks import is_integer
+from gpt.checks import is_integer, require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 
@@ -36,8 +36,8 @@ def load_sae(folder: Path) -> tuple[int | None, Dictionary]:
     """
     config = read_json(folder / SAE_CONFIG, dict)
     for name, known in SAE_OPTIONS.items():
-        if (value := config.get(name, known[0])) not in known:
-            raise GPTError("concepts.sae_option", name=name, value=value, known=", ".join(known))
+        value = config.get(name, known[0])
+        require(value in known, "concepts.sae_option", name=name, value=value, known=", ".join(known))
     metadata = config.get("metadata")
     hook = (metadata if isinstance(metadata, dict) else config).get("hook_name")
     place = re.fullmatch(r"blocks\.([0-9]{1,4})\.hook_resid_(pre|post)", str(hook))
@@ -74,8 +74,7 @@ def save_sae(dictionary: Dictionary, folder: Path, *, layer: int, model: str = "
     config |= {"apply_b_dec_to_input": False, "normalize_activations": "none", "reshape_activations": "none"}
     config["architecture"] = "standard" if threshold is None else "jumprelu"
     if dictionary.active < n:
-        if threshold is not None:
-            raise GPTError("concepts.sae_limits")
+        require(threshold is None, "concepts.sae_limits")
         config |= {"architecture": "topk", "k": dictionary.active, "rescale_acts_by_decoder_norm": False}
     hook = f"blocks.{layer}.hook_resid_post"
     config["metadata"] = {"sae_lens_version": "6.54.12", "model_name": model, "hook_name": hook}

@@ -24,14 +24,13 @@ from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.files import CONFIG
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabulary
-from gpt.models.loading import LoadedModel
+from gpt.models.loading import LoadedModel, pack_tensors, unpack_tensors
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
 from gpt.training.data import Sample
 
 FIGURES = "figures.json"
 FIRST_SHARE = 1 / 256  # fraction of the updates made before the first snapshot of trained weights
-SCALE = ".scale"  # suffix for a matrix's scales
 ASSETS = Path(__file__).parent.parent / "assets" / "training"
 EXAMPLE = 2 * " cold spoon bird door blue tree king"
 APPEARED = 0.5  # minimum induction score for a head to count as copying
@@ -49,27 +48,14 @@ def snapshot_steps(steps: int, n: int) -> tuple[int, ...]:
 
 def pack_weights(model: GPT) -> dict[str, Tensor]:
     """Return a compact copy of the weights: matrices in int8 with a float16 scale per row, vectors in float16."""
-    packed: dict[str, Tensor] = {}
-    for name, parameter in model.named_parameters():  # without a tied head
-        weight = parameter.detach().float().cpu()
-        if weight.dim() < 2:
-            packed[name] = weight.half()
-            continue
-        scale = (weight.abs().amax(dim=1) / 127).half().clamp(min=torch.finfo(torch.float16).tiny)
-        packed[name] = (weight / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8)
-        packed[name + SCALE] = scale
-    return packed
+    state = {name: parameter.detach().float().cpu() for name, parameter in model.named_parameters()}  # no tied head
+    return pack_tensors(state, tuple(name for name, value in state.items() if value.dim() >= 2))
 
 
 def unpack_model(config: GPTConfig, packed: Mapping[str, Tensor]) -> GPT:
     """Build the model from the result of `pack_weights`, in float32 and evaluation mode."""
-    state = {
-        name: value.float() * packed[name + SCALE].float()[:, None] if name + SCALE in packed else value.float()
-        for name, value in packed.items()
-        if not name.endswith(SCALE)
-    }
     model = meta_model(config)
-    model.load_state_dict(state, strict=False, assign=True)
+    model.load_state_dict(unpack_tensors(packed), strict=False, assign=True)
     if config.tie_weights:
         model.lm_head.weight = model.wte.weight
     return model.eval().requires_grad_(False)

@@ -104,8 +104,8 @@ def save_hugging_face(
             config = {"architectures": [FAMILIES[name].model_class], "dtype": "float32", **options}
             break
     else:
-        found = {each.name: (getattr(network.config, each.name), each.default) for each in fields(GPTConfig)}
-        unusual = [f"{option}={value!r}" for option, (value, default) in found.items() if value != default]
+        values, defaults = vars(network.config), {each.name: each.default for each in fields(GPTConfig)}
+        unusual = [f"{option}={value!r}" for option, value in values.items() if value != defaults[option]]
         raise GPTError("layout.no_family", options=", ".join(unusual))
     start = tokenizer.prefix_ids[0] if tokenizer.prefix_ids else tokenizer.eot_id
     config |= {"bos_token_id": start, "eos_token_id": tokenizer.eot_id, "pad_token_id": None}
@@ -228,14 +228,9 @@ def is_same(ours: GPTConfig, theirs: GPTConfig) -> bool:
     """Return whether models with the two configurations compute the same function, apart from dropout."""
     left, right = effective(ours), effective(theirs)
     missing = {name: False for name in BIASES if right[name] and not left[name]}  # these biases are zeros
-    pairs = [
-        (left[name], value)
-        for name, value in (right | missing).items()
-        if name not in ("dropout", "window_rotary_base")  # `rotary_angles` contain the base of each layer
-    ]
-    return all(
-        math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float) else a == b for a, b in pairs
-    )
+    ignored = ("dropout", "window_rotary_base")  # `rotary_angles` contain the base of each layer
+    pairs = [(left[name], value) for name, value in (right | missing).items() if name not in ignored]
+    return all(math.isclose(a, b) if isinstance(a, float) and isinstance(b, float) else a == b for a, b in pairs)
 
 
 def effective(config: GPTConfig) -> dict[str, Any]:
