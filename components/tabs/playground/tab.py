@@ -9,7 +9,7 @@ from typing import Any, get_args
 import gradio as gr
 
 from components.cards.card import Card, add_cards
-from components.concepts import steer_data, turn
+from components.concepts import has_desk, steer_data, turn
 from components.events import Events
 from components.frame import Frame, strip
 from components.i18n import t
@@ -36,7 +36,8 @@ def build_playground(events: Events, frame: Frame, open_film: Handler, *, upload
         write = Card("write", *_write(open_film), classes="gb-card gb-prompt")
         learning = Card("learning", growth("hero-growth", draw=prediction.learned), classes="")
         controls = Card("controls", _controls(), classes="")
-        desk = Card("desk", steer("concepts", draw=steer_data, on=turn))
+        ideas = steer("concepts", draw=steer_data, on=turn)
+        desk = Card("desk", column(ideas, classes="gb-card", name="desk", show=has_desk), classes="")
         more = build_upload(events) if uploads else ()
     add_cards(events, {"": frame.cards, tab.name: [write, learning, controls, desk, *more]})
 
