@@ -15,45 +15,12 @@ from torch import Tensor
 
 from gpt.course.process import Answer, LearnerProcess, run_lines
 from gpt.course.reference import INPUTS, inputs
-from gpt.course.steps import Language, Mistake, Step, Test, Words, solution
+from gpt.course.steps import Language, Mistake, Step, Test, Words, say, solution
 
 State = Literal["ok", "gap", "wrong"]
 MARKS: dict[State, str] = {"ok": "ok", "gap": "-", "wrong": "x"}
-HINT = Words("Hint: ", "提示：")
-TEST = Words("Test: ", "检查项：")
-PRINTED = Words("Your program printed:", "程序的输出：")
 SHOWN = 5  # numbers shown per row
-MESSAGES = {
-    "late": Words(
-        "Your program ran for more than {message} seconds and was stopped. Is there an endless loop?",
-        "运行超过 {message} 秒，已经停止。是不是有循环停不下来？",
-    ),
-    "ended": Words("Your program exited before it gave a result.", "程序还没给出结果就退出了。"),
-    "WrongNames": Words(
-        "Parameters are missing (-), not in the course (+), or of other shapes (yours != expected):\n{message}",
-        "这些参数缺少 (-)、课程里没有 (+)，或者形状不同 (你的 != 期望)：\n{message}",
-    ),
-    "WrongType": Words(
-        "Your code returned {message} instead of a tensor or a number. Does the function end with return?",
-        "返回的是 {message}，应该是张量或数。函数末尾写 return 了吗？",
-    ),
-}
-NOT_WRITTEN = Words("Step {key} is not written yet.", "第 {key} 步还没写。")
-EXPECTED = Words("Expected {a}, got {b}.", "期望 {a}，得到 {b}。")
-EXPECTED_SHAPE = Words("Expected shape {a}, got {b}.", "期望形状 {a}，得到 {b}。")
-EXPECTED_TYPE = Words("Expected numbers of type {a}, got {b}.", "期望的数据类型是 {a}，得到 {b}。")
-DIFFERENCE = Words(
-    "Shape {shape}; {n} of {total} numbers differ, first at {cell}.\n"
-    "    from {begin}: expected {a}\n    {gap}     got      {b}",
-    "形状 {shape}；{total} 个数里有 {n} 个不同，第一个在 {cell}。\n"
-    "    从 {begin} 起：期望 {a}\n    {gap}      得到 {b}",
-)
-AXES = Words("The axes are in the wrong order: transpose two of them.", "轴的顺序不对，要转置其中两个。")
-NAN = Words(
-    "The result contains NaN: a division by 0, or a softmax over nothing but -inf.",
-    "出现了 NaN：可能除以了 0，或者 softmax 的输入全是 -inf。",
-)
-RATIO = Words("Every number is {ratio:.4g} times the expected one.", "每个数都是期望值的 {ratio:.4g} 倍。")
+OWN_ERRORS = ("late", "ended", "WrongNames", "WrongType")
 GENERAL_ERRORS = ("late", "ended", "WrongType", "SyntaxError", "NameError", "TypeError")  # have many causes
 
 
@@ -108,7 +75,7 @@ def judge(step: Step, test: Test, answer: Answer) -> Verdict:
     if passes(test, answer):
         return Verdict(step, "ok")
     if answer.get("error") == "NotImplementedError":
-        return Verdict(step, "gap", test, problem=NOT_WRITTEN.format(key=answer["message"] or step.key))
+        return Verdict(step, "gap", test, problem=say("not_written", key=answer["message"] or step.key))
     expected, received = expected_of(test), answer.get("result")
     problem = error_message(answer) if "error" in answer else difference(expected, received, test.tolerance)
     known = () if test.is_long or answer.get("error") in GENERAL_ERRORS else step.mistakes
@@ -168,11 +135,10 @@ def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = 
 
 def error_message(answer: dict[str, Any]) -> Words:
     kind, message, line, code = (answer[name] for name in ("error", "message", "line", "code"))
-    if kind in MESSAGES:
-        return MESSAGES[kind].format(message=message)
-    en, zh = (f"line {line}, ", f"第 {line} 行，") if line else ("", "")
+    if kind in OWN_ERRORS:
+        return say(kind, message=message)
     quote = f"\n    {code}" if code else ""
-    return Words(f"{en}{kind}: {message}{quote}", f"{zh}{kind}：{message}{quote}")
+    return say("raised_at" if line else "raised", line=line, kind=kind, message=message, quote=quote)
 
 
 def difference(expected: Any, received: Any, tolerance: float) -> Words:
@@ -180,15 +146,16 @@ def difference(expected: Any, received: Any, tolerance: float) -> Words:
     a, b = expected, received
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         if a.shape != b.shape:
-            return EXPECTED_SHAPE.format(a=tuple(a.shape), b=tuple(b.shape))
+            return say("shape", a=tuple(a.shape), b=tuple(b.shape))
         if a.is_floating_point() != b.is_floating_point():
             types = [str(each.dtype).removeprefix("torch.") for each in (a, b)]
-            return EXPECTED_TYPE.format(a=types[0], b=types[1])
+            return say("type", a=types[0], b=types[1])
         if a.dim():
             cells = differs(a, b, tolerance).nonzero().tolist()
             *row, column = cells[0]
             start = max(0, min(column - 1, a.shape[-1] - SHOWN))
-            return DIFFERENCE.format(
+            return say(
+                "difference",
                 shape=tuple(a.shape),
                 n=f"{len(cells):,}",
                 total=f"{a.numel():,}",
@@ -198,7 +165,7 @@ def difference(expected: Any, received: Any, tolerance: float) -> Words:
                 a=numbers(a[tuple(row)][start:]),
                 b=numbers(b[tuple(row)][start:]),
             )
-    return EXPECTED.format(a=numbers(a), b=numbers(b))
+    return say("expected", a=numbers(a), b=numbers(b))
 
 
 def differs(expected: Tensor, received: Tensor, tolerance: float, *, equal_nan: bool = False) -> Tensor:
@@ -213,13 +180,13 @@ def general_hint(expected: Any, received: Any, tolerance: float) -> Words | None
     if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
         return None
     if received.shape != expected.shape:
-        return AXES if sorted(received.shape) == sorted(expected.shape) else None
+        return say("axes") if sorted(received.shape) == sorted(expected.shape) else None
     if received.isnan().any():
-        return NAN
+        return say("nan")
     a, b = expected.double(), received.double()
     ratio = float((a * b).sum() / a.square().sum())
     is_multiple = torch.allclose(b, a * ratio, rtol=1e-4, atol=tolerance)
-    return RATIO.format(ratio=ratio) if is_multiple and not math.isclose(ratio, 1, rel_tol=1e-4) else None
+    return say("ratio", ratio=ratio) if is_multiple and not math.isclose(ratio, 1, rel_tol=1e-4) else None
 
 
 def numbers(values: Any) -> str:
@@ -239,15 +206,16 @@ def line(step: Step, state: State, language: Language) -> str:
 
 
 def explain(verdict: Verdict, language: Language) -> str:
-    parts = [] if verdict.problem is None else [verdict.problem.of(language)]
+    step, test, problem = verdict.step, verdict.test, verdict.problem
+    assert test is not None
+    assert problem is not None
     if verdict.state == "gap":
-        parts.append(verdict.step.says.of(language))
-    elif verdict.test is not None:
-        parts[:0] = [
-            f"{verdict.step.key} {verdict.step.title.of(language)}, {TEST.of(language)}{verdict.test.name.of(language)}"
-        ]
+        parts = [problem, step.says]
+    else:
+        title = f"{step.key} {step.title.of(language)}"
+        parts = [say("test", step=title, test=test.name.of(language)), problem]
     if verdict.hint is not None:
-        parts.append(f"{HINT.of(language)}{verdict.hint.of(language)}")
+        parts.append(say("hint", hint=verdict.hint.of(language)))
     if verdict.printed:
-        parts.append(f"{PRINTED.of(language)}\n{verdict.printed}")
-    return "\n".join(parts)
+        parts.append(say("printed", text=verdict.printed))
+    return "\n".join(part.of(language) for part in parts)

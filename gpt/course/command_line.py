@@ -13,18 +13,10 @@ import torch
 
 from gpt.course.check import Verdict, check, explain, line
 from gpt.course.notebook import write_notebooks
-from gpt.course.steps import LANGUAGES, PROGRAM, STEPS, Step, Words, find_step, language_of, start, steps_before
+from gpt.course.steps import LANGUAGES, PROGRAM, STEPS, Step, find_step, language_of, say, start, steps_before
 from gpt.errors import GPTError
 
 WATCH_SECONDS = 0.3  # interval between checks of the file
-STARTED = Words(
-    "Open {path} and fill in the gaps. To check whenever you save:\n\n    python -m gpt.course watch {folder}",
-    "打开 {path}，把空着的地方填好。想每次保存都自动检查，请运行：\n\n    python -m gpt.course watch {folder}",
-)
-DONE = Words(
-    "All steps are done: you have built a GPT. Load a model with load(FOLDER) and let it write.",
-    "所有步骤都完成了：你写出了一个 GPT。用 load(文件夹) 加载模型，让它写点什么吧。",
-)
 
 
 def main(
@@ -42,8 +34,7 @@ def main(
     try:
         if options.command == "start":
             start(options.folder, options.language)
-            started = STARTED.format(path=options.folder / PROGRAM, folder=options.folder)
-            print(started.of(options.language))
+            print(say("started", path=options.folder / PROGRAM, folder=options.folder).of(options.language))
         elif options.command == "solution":
             print(find_step(options.step).solution(options.language))
         elif options.command in writers:
@@ -93,7 +84,7 @@ def report(folder: Path, steps: list[Step]) -> bool:
     if not is_ok:
         print("\n" + explain(verdicts[-1], language), flush=True)
     elif len(steps) == len(STEPS):
-        print("\n" + DONE.of(language))
+        print("\n" + say("done").of(language))
     return is_ok
 
 

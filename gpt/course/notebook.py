@@ -12,29 +12,9 @@ from typing import Any
 from gpt.course.check import explain, judge_step, line
 from gpt.course.process import run_lines
 from gpt.course.reference import inputs
-from gpt.course.steps import IMPORTS, LANGUAGES, STEPS, Language, Step, Words, find_step
+from gpt.course.steps import IMPORTS, LANGUAGES, STEPS, Language, Step, find_step, say
 
 NAME = "my_gpt.{language}.ipynb"
-INTRODUCTION = Words(
-    """# Build your own GPT
-
-Fill in the gaps from top to bottom; run a cell, then the check below it. At the end the notebook is a GPT that loads
-the bundled model, or GPT-2, and writes. In shapes, B is the number of texts, T the number of tokens, C the width
-(n_embd) and hs the width of one head.
-
-The notebook needs this project (`pip install .` in its folder) and Jupyter (`pip install jupyterlab ipywidgets`).""",
-    "# 自己动手写一个 GPT\n\n"
-    "从上往下把空着的地方填好；每填好一个单元格，先运行它，再运行下面的检查。最后，这个笔记本就是一个 GPT，"
-    "能加载自带的模型或者 GPT-2，也能写文本。"
-    "形状里的 B 是文本数，T 是词元数，C 是宽度 (n_embd)，hs 是一个头的宽度。\n\n"
-    "需要先安装这个项目（在它的文件夹里运行 `pip install .`）和 Jupyter（`pip install jupyterlab ipywidgets`）。",
-)
-SOLUTION = Words("Solution", "答案")
-END = Words(
-    "## Your GPT writes\n\nThis runs the bundled model with your code.",
-    "## 让你的 GPT 写文本\n\n模型是自带的，代码是你写的。",
-)
-WHERE = Words("the project, if it is not installed", "没有安装项目时，从这里导入")
 SETUP = """import sys
 
 sys.path.append("../..")  # {where}
@@ -56,17 +36,18 @@ def notebook(language: Language, part: Callable[[Step, Language], str] = Step.st
 
     part: returns the code for a step's cell; defaults to its stub.
     """
-    setup = SETUP.format(where=WHERE.of(language), imports=IMPORTS, language=language)
-    cells = [cell("markdown", INTRODUCTION.of(language)), cell("code", setup)]
+    setup = SETUP.format(where=say("notebook.where").of(language), imports=IMPORTS, language=language)
+    cells = [cell("markdown", say("notebook.introduction").of(language)), cell("code", setup)]
+    summary = say("notebook.solution").of(language)
     for step in STEPS.values():
         answer = f"```python\n{step.solution(language)}\n```"
         cells += [
             cell("markdown", f"## {step.key} {step.title.of(language)}\n\n{step.says.of(language)}"),
             cell("code", part(step, language)),
             cell("code", f'check("{step.key}")'),
-            cell("markdown", f"<details><summary>{SOLUTION.of(language)}</summary>\n\n{answer}\n\n</details>"),
+            cell("markdown", f"<details><summary>{summary}</summary>\n\n{answer}\n\n</details>"),
         ]
-    cells += [cell("markdown", END.of(language)), cell("code", WRITE)]
+    cells += [cell("markdown", say("notebook.end").of(language)), cell("code", WRITE)]
     return {
         "cells": [each | {"id": f"cell-{number}"} for number, each in enumerate(cells)],
         "metadata": {

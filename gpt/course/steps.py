@@ -15,6 +15,7 @@ from gpt.errors import GPTError
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 SECONDS = 30.0
+FOLDER = Path(__file__).parent
 PROGRAM, README, SETTINGS = "my_gpt.py", "README.md", ".course.json"
 IMPORTS = """import json
 import math
@@ -30,7 +31,7 @@ FENCE = re.compile(r"```\w+\n(.*?)\n```\n(.*?)\n", re.DOTALL)  # code, and the l
 
 
 class Words(NamedTuple):
-    """A sentence in both languages, with placeholders for `str.format`."""
+    """A sentence in both languages."""
 
     en: str
     zh: str
@@ -38,14 +39,13 @@ class Words(NamedTuple):
     def of(self, language: Language) -> str:
         return self.zh if language == "zh" else self.en
 
-    def format(self, **values: object) -> Words:
-        return Words(self.en.format(**values), self.zh.format(**values))
+
+SENTENCES: dict[str, list[str]] = json.loads((FOLDER / "words.json").read_text(encoding="utf-8"))
 
 
-HEADER = Words(
-    '"""My GPT, step by step. Check it with: python -m gpt.course check"""',
-    '"""我的 GPT，一步一步写成。检查时运行 python -m gpt.course check"""',
-)
+def say(key: str, /, **values: object) -> Words:
+    """Return a sentence of words.json with values for its placeholders."""
+    return Words(*(sentence.format(**values) for sentence in SENTENCES[key]))
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def read_test(text: str) -> Test:
     return Test(Words(en, zh), run, **(json.loads(settings[0]) if settings else {}))
 
 
-STEPS = read_steps((Path(__file__).parent / "steps.md").read_text(encoding="utf-8"))
+STEPS = read_steps((FOLDER / "steps.md").read_text(encoding="utf-8"))
 
 
 def find_step(key: str) -> Step:
@@ -164,7 +164,7 @@ def find_step(key: str) -> Step:
 def assemble(part: Callable[[Step, Language], str], language: Language) -> str:
     """Combine the code of all steps into one program. part: returns the code of a step."""
     sections = [f"# {step.key} {step.title.of(language)}\n\n\n{part(step, language)}\n" for step in STEPS.values()]
-    return "\n\n".join([f"{HEADER.of(language)}\n\n{IMPORTS}\n", *sections])
+    return "\n\n".join([say("header").of(language), f"{IMPORTS}\n", *sections])
 
 
 def solution(language: Language = "en") -> str:
@@ -180,7 +180,7 @@ def start(folder: Path, language: Language = "en") -> None:
     """Write the learner's folder. Raises ValueError if it already contains a program."""
     if (folder / PROGRAM).exists():
         raise GPTError("course.exists", path=folder / PROGRAM)
-    guide = (Path(__file__).parent / f"guide.{language}.md").read_text(encoding="utf-8")
+    guide = (FOLDER / f"guide.{language}.md").read_text(encoding="utf-8")
     steps = (f"### {step.key} {step.title.of(language)}\n\n{step.says.of(language)}\n" for step in STEPS.values())
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PROGRAM).write_text(stub(language), encoding="utf-8")
