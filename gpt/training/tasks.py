@@ -33,11 +33,6 @@ class Example:
     answer: str
     key: str
 
-    @property
-    def is_test(self) -> bool:
-        """Whether the example is kept for testing. This depends only on the key."""
-        return zlib.crc32(self.key.encode()) % TEST_EVERY == 0
-
 
 @dataclass(frozen=True)
 class Task:
@@ -49,10 +44,10 @@ class Task:
     draw: Callable[[np.random.Generator], Example]
 
     def examples(self, rng: np.random.Generator, *, test: bool) -> Iterator[Example]:
-        """Yield random examples indefinitely: either only test examples or only training examples."""
+        """Yield random examples indefinitely: only those whose key is kept for testing, or only the others."""
         while True:
             example = self.draw(rng)
-            if example.is_test == test:
+            if (zlib.crc32(example.key.encode()) % TEST_EVERY == 0) == test:
                 yield example
 
 
