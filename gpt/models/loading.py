@@ -288,22 +288,19 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
     try:
         tensors = unpack_tensors(packed)
         dictionaries: dict[int, Dictionary] = {}
+        fits = layers != [] and layers[-1] < config.n_layer
         for layer in layers:
             names = {each.name: f"{layer}.{each.name}" for each in fields(Dictionary)}
             found: dict[str, Any] = {name: tensors[stored] for name, stored in names.items() if stored in tensors}
-            dictionaries[layer] = Dictionary(**found | {"active": int(found["active"])})
-        fits = all(fits_model(each, layer, config) for layer, each in dictionaries.items())
+            each = dictionaries[layer] = Dictionary(**found | {"active": int(found["active"])})
+            shapes, last_id = {each.encoder.shape, each.decoder.shape}, max(each.tokens.max(), each.promotes.max())
+            fits &= shapes == {(len(each.bias), config.n_embd)} and each.tints.shape[2] == WINDOW
+            fits &= int(last_id) < config.vocab_size
         entries = read_json(folder / NAMES, list) if (folder / NAMES).is_file() else []
         named = [NamedConcept(**entry | {"words": tuple(entry.get("words", ()))}) for entry in entries]
         known = tuple(each for each in named if 0 <= each.feature < len(dictionaries[each.layer].bias))
         concepts = Concepts(dictionaries, tensors["text"], known)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
         fits = False
-    require(fits and layers, "concepts.other_model", file=path.name)
+    require(fits, "concepts.other_model", file=path.name)
     return concepts
-
-
-def fits_model(each: Dictionary, layer: int, config: GPTConfig) -> bool:
-    shapes, ids = {each.encoder.shape, each.decoder.shape}, torch.cat([each.tokens.flatten(), each.promotes.flatten()])
-    is_known = layer < config.n_layer and int(ids.max()) < config.vocab_size
-    return is_known and shapes == {(len(each.bias), config.n_embd)} and each.tints.shape[2] == WINDOW

@@ -77,7 +77,10 @@ def call_glibc(name: str, *arguments: int) -> None:
 
 def release_file_pages(tensors: Iterable[Tensor]) -> None:
     """Release the pages of memory-mapped tensors, which reading maps again. Does nothing for other tensors."""
-    spans = [whole_pages(tensor) for tensor in tensors]
+    spans = []  # the addresses of the pages that contain nothing but a tensor
+    for tensor in tensors:
+        start, stop = tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes
+        spans.append(range(-(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE))
     if not any(spans):
         return
     try:
@@ -89,9 +92,3 @@ def release_file_pages(tensors: Iterable[Tensor]) -> None:
     for span in filter(None, spans):
         if (place := bisect_right(starts, span.start) - 1) >= 0 and span.stop <= files[place].stop:
             advise(ctypes.c_void_p(span.start), ctypes.c_size_t(len(span)), mmap.MADV_DONTNEED)
-
-
-def whole_pages(tensor: Tensor) -> range:
-    """Return the addresses of the pages that contain nothing but this tensor."""
-    start, stop = tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size()
-    return range(-(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE)

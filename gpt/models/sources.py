@@ -13,14 +13,7 @@ from typing import Any, get_args
 
 import httpx
 import torch
-from huggingface_hub import HfApi, hf_hub_download, snapshot_download
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HFValidationError,
-    LocalEntryNotFoundError,
-    RemoteEntryNotFoundError,
-    RepositoryNotFoundError,
-)
+from huggingface_hub import HfApi, errors, hf_hub_download, snapshot_download
 from tqdm.auto import tqdm
 
 from gpt.background import Progress
@@ -194,12 +187,12 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         check_config(read_json(Path(hf_hub_download(repo_id, CONFIG)), dict))
         fetch_files(repo_id, *SETTINGS_FILES, *((TOKENIZER_JSON,) if TOKENIZER_JSON in sizes else FILES))
         return fetch_weights(repo_id, {name: sizes.get(name, 0) for name in weights}, progress)
-    except GatedRepoError:
+    except errors.GatedRepoError:
         raise GPTError("hub.gated", name=repo_id) from None
-    except (RepositoryNotFoundError, HFValidationError):
+    except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise GPTError("hub.unknown", name=repo_id) from None
     except NETWORK_ERRORS as error:
-        if isinstance(error, RemoteEntryNotFoundError):
+        if isinstance(error, errors.RemoteEntryNotFoundError):
             raise GPTError("hub.format", name=repo_id, file=file or CONFIG) from None
         if (folder := cached_folder(whole)) is None:
             raise GPTError("hub.unreachable", name=repo_id, reason=network_reason(error)) from None
@@ -209,7 +202,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
 def network_reason(error: Exception) -> object:
     """Return the reason for a failed download. Reports "no network" if the address is unreachable."""
     reason = str(error).strip().split("\n")[0]
-    if isinstance(error, ConnectionError | LocalEntryNotFoundError) or reason.startswith("[Errno"):
+    if isinstance(error, ConnectionError | errors.LocalEntryNotFoundError) or reason.startswith("[Errno"):
         return GPTError("hub.no_network")
     return reason or type(error).__name__
 
@@ -224,7 +217,7 @@ def cached_folder(repo_id: str) -> Path | None:
     repo_id, _, file = repo_id.partition(":")
     try:
         folder = Path(snapshot_download(repo_id, allow_patterns=part_names(file or CONFIG), local_files_only=True))
-    except LocalEntryNotFoundError:
+    except errors.LocalEntryNotFoundError:
         return None
     if file:
         return folder / file if all((folder / part).is_file() for part in part_names(file)) else None
