@@ -215,8 +215,8 @@ def named_word(s: Any) -> Fall | None:
 
 
 def hide_label(s: Any) -> str:
-    if s.cached(hidden_words):
-        return t("hide.none")
+    if hidden := s.cached(hidden_words):
+        return t("hide.none", n=sum(word.start in hidden for word in words_of(s.written.tokenizer, s.written.ids)))
     if (word := s.cached(named_word)) is None:
         return t("hide.main.none")
     return t("hide.main", word=word_name(s.text.tokenizer, s.ready(reason).ids, word.place))

@@ -61,6 +61,7 @@ defineWidget("composer", (root, host) => {
   let pressed = { caret: 0, isTouch: false }; // caret and kind of pointer before the pointer went down
   let clicked = { word: -1, caret: 0, time: -Infinity }; // the last click, if it was on a word, and where in the text
   let n = 0; // number of the last click on a word
+  let pointed = -1; // the word under the pointer
   let isAtBottom = true; // whether the end of a long text is in sight
 
   const isAtEnd = () => area.selectionStart === area.value.length;
@@ -84,7 +85,7 @@ defineWidget("composer", (root, host) => {
     }
     if (reserved.length > area.value.length) return reserved;
     if (room.text !== area.value) room = { text: area.value, guess: USUAL };
-    if (ghost().length > room.guess.length) room.guess = ghost();
+    if (measure(ghost()) > measure(room.guess)) room.guess = ghost();
     return area.value + room.guess;
   }
 
@@ -100,6 +101,7 @@ defineWidget("composer", (root, host) => {
     const lastOf = (/** @type {number} */ start) => (shown.words?.find((word) => word > start) ?? copy.count()) - 1;
     drawArcs(svg, copy, isOld ? [] : arcs, shown.selected ?? -1, !shown.generating, lastOf);
     nameWords(isOld);
+    point(canHide() ? pointed : -1);
     if (!host.options.leads) return;
     document.body.classList.toggle("gb-stale", isOld);
     for (const node of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".gb-live"))) node.inert = isOld;
@@ -224,6 +226,7 @@ defineWidget("composer", (root, host) => {
   /** Shows what hiding the word under the pointer would do. @param {number} word -1 for none */
   function point(word) {
     area.style.cursor = word < 0 ? "" : "pointer";
+    pointed = word;
     const start = shown.words?.[word] ?? -1;
     const [text, node] = [effectOf(start), copy.node(start)];
     setText(tip, text);
