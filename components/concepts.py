@@ -166,6 +166,10 @@ def continuation_settings(s: Any) -> SamplingParams:
     return replace(s.settings.sampling(), seed=GOES_ON_SEED)
 
 
+def turned_now(s: Snapshot) -> dict[Feature, float]:
+    return turned(None if s.text is None else s.text.document)
+
+
 def is_steered(s: Any) -> bool:
     return s.text is not None and s.text.n_read > 0 and bool(turned(s.text.document))
 
@@ -234,10 +238,11 @@ def has_desk(s: Any) -> bool:
 
 
 def steer_data(s: Any) -> dict[str, Any]:
-    if not has_desk(s):
+    if not s.watch(has_desk):
         raise NothingToShow
-    offered, on = s.text.loaded.concepts.offered, turned(s.text.document)
-    return sliders(s.text.loaded, [*((each.layer, each.feature) for each in offered), *on], on) | comparison(s)
+    loaded, on = s.watch(model_of), s.watch(turned_now)
+    offered = [(each.layer, each.feature) for each in loaded.concepts.offered]
+    return sliders(loaded, [*offered, *on], on) | comparison(s)
 
 
 def sliders(loaded: LoadedModel, places: Iterable[Feature], on: dict[Feature, float]) -> dict[str, Any]:
@@ -247,14 +252,14 @@ def sliders(loaded: LoadedModel, places: Iterable[Feature], on: dict[Feature, fl
 
 
 def turned_names(s: Any) -> list[str]:
-    on = {} if s.text is None else turned(s.text.document)
+    on = turned_now(s)
     ways = {place: "concepts.up" if strength > 0 else "concepts.down" for place, strength in on.items()}
     return [t(way, name=concept_name(s.text.loaded, place)) for place, way in ways.items()]
 
 
 def comparison(s: Any) -> dict[str, Any]:
     """Return the continuations with and without steering; the old ones stay visible until the new ones are ready."""
-    if not is_steered(s):
+    if not s.watch(is_steered):
         return {"texts": [], "babbles": False, "note": "", "stale": False}
     if (found := s.ready(continuations)) is None:
         return {"stale": True}

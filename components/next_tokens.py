@@ -74,7 +74,9 @@ def best(final: np.ndarray, raw: np.ndarray, most: int) -> np.ndarray:
     count = min(most, len(raw))
     ids = np.arange(len(raw))
     if count < len(raw):
-        ids = np.union1d(np.argpartition(-final, count)[:count], np.argpartition(-raw, count)[:count])
+        ids = np.argpartition(-final, count)[:count]
+        if raw is not final:
+            ids = np.union1d(ids, np.argpartition(-raw, count)[:count])
     return ids[np.lexsort((ids, -raw[ids], -final[ids]))][:count]
 
 

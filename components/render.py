@@ -74,6 +74,9 @@ class Renderer:
         self.views.setdefault(tab, []).extend(views)
 
     def shown(self, s: Snapshot) -> list[View]:
+        return s.cached(self._shown)
+
+    def _shown(self, s: Snapshot) -> list[View]:
         views = [*self.views[""], *self.views.get(s.tab, ())]
         return [view for view in views if view.shown is None or view.shown(s)]
 

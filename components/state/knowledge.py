@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 from gpt.models.sources import corpus_of
 
@@ -44,6 +45,7 @@ _CODE = re.compile(
 MAX_QUESTION_WORDS = 20
 
 
+@lru_cache(maxsize=32)
 def language_of(text: str) -> str:
     """Return a text's language as an ISO 639-1 code; English if there is no evidence."""
     for language, letters in _SCRIPTS.items():

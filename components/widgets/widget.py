@@ -15,6 +15,8 @@ from components.i18n import t
 from components.parts import Action, Draw, Handler, Part, Queue
 from components.state.snapshot import Message
 
+_encoder = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
 
 def to_json(content: object) -> str:
     """Return compact ASCII JSON. NumPy numbers and arrays are allowed, and NaN becomes null.
@@ -22,7 +24,11 @@ def to_json(content: object) -> str:
     Lone surrogates are preserved. The result contains no `<`, because gradio warns about anything that looks like a
     tag. Raises TypeError if JSON cannot represent a value.
     """
-    return json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("<", "\\u003c")
+    try:
+        text = _encoder.encode(content)
+    except (TypeError, ValueError):  # a NumPy value or NaN, which take ten times as long
+        text = json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
 
 
 def to_base64(*arrays: np.ndarray) -> str:

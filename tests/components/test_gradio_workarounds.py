@@ -90,5 +90,5 @@ def test_a_queue_that_looks_less_often_has_the_settings_that_gradio_reads() -> N
     before = dict(vars(queue))
     look_less_often(queue)
     changed = {name: value for name, value in vars(queue).items() if before.get(name) != value}
-    assert changed == {"sleep_when_free": 0.01, "progress_update_sleep_when_free": 0.1}
+    assert changed == {"sleep_when_free": 0.02, "progress_update_sleep_when_free": 1.0}
     assert changed.keys() <= before.keys()

@@ -5,6 +5,7 @@ The copy also shows the predicted continuation and the words on which it depends
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from components.parts import Part
@@ -36,6 +37,7 @@ def composer(name: str, *, leads: bool = False, answers: bool = False, **wired: 
     return widget("composer", name, template=_TEMPLATE, options={"leads": leads, "answers": answers}, **wired)
 
 
+@lru_cache(maxsize=10_000)
 def box_line(text: str, written: float | None, *, control: bool = False) -> str:
     """written: the token's probability, if the model wrote it. control: whether it is a control token."""
     line = [text, None if written is None else round(written, 3)]
