@@ -13,7 +13,7 @@ from components.labels import layer_head_name, percent, quoted
 from components.state.reads import Computed
 from components.state.typed_text import word_name, words_of
 from gpt import GPT, Edits, SamplingParams, distribution
-from gpt.analysis.causes import Causes, measure_causes
+from gpt.analysis.saliency import Causes, measure_causes
 from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.tokenizer import Vocabulary

@@ -22,8 +22,8 @@ from components.state.reads import Computed
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Steering
-from gpt.analysis.causes import Ablation, predict_without
 from gpt.analysis.concepts import NO_ACTIVITY, NONE, Concepts, trace_activity
+from gpt.analysis.saliency import Ablation, predict_without
 from gpt.analysis.tracing import trace_text
 from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token

@@ -10,11 +10,11 @@ import contextvars
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from threadpoolctl import ThreadpoolController
@@ -82,18 +82,14 @@ def lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, thread, max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
-def threads_for(multiplications: float) -> AbstractContextManager[None]:
+def threads_for(multiplications: float) -> AbstractContextManager[Any]:
     """Use one thread inside the `with` block if it performs fewer than SMALL_WORK multiplications."""
     torch.get_num_threads()  # the first call in a thread sets its number of threads, which would undo the limit
-    return openmp().limit(limits=1) if multiplications < SMALL_WORK else _several_threads()
-
-
-@contextmanager
-def _several_threads() -> Iterator[None]:
-    try:
-        yield
-    finally:
-        release_threads()
+    if multiplications < SMALL_WORK:
+        return openmp().limit(limits=1)
+    several = ExitStack()
+    several.callback(release_threads)
+    return several
 
 
 def release_threads() -> None:

@@ -109,13 +109,11 @@ def direct_logit_attribution(
         attn_bias.append(contribution(bias))
         mlp.append(contribution(single_sequence(layer.mlp_out)[position]))
 
-    wpe = trace.position_embedding
-    if wpe is not None and wpe.dim() == 3:  # with an attention_mask, positions differ between texts
-        wpe = wpe[0]
+    wpe = trace.position_embedding  # (T, C); (1, T, C) with an attention_mask
     head_bias = difference(bias_of(model.lm_head), token, against)
     parts = Attribution(
         embedding=contribution(single_sequence(trace.token_embedding)[position]).item(),
-        position=0.0 if wpe is None else contribution(to_float32(wpe[position])).item(),
+        position=0.0 if wpe is None else contribution(to_float32(wpe.flatten(0, -2)[position])).item(),
         heads=torch.stack(heads),
         attn_bias=torch.stack(attn_bias),
         mlp=torch.stack(mlp),

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpt.analysis.attribution import bias_of
 from gpt.analysis.concepts import Concepts, trace_activity
 from gpt.analysis.tracing import single_sequence, to_float32, trace_text
 from gpt.checks import check_token_id
@@ -163,8 +164,7 @@ class _Linear:
         """Return the logit after the last token of a stream (T, C), before any cap."""
         state = self.edits.apply(None, "final_norm", self.norm(self.model.ln_f, x[None]), 0)[0, -1]
         head = self.model.lm_head
-        logit = to_float32(state) @ to_float32(head.weight[token])
-        return logit if head.bias is None else logit + to_float32(head.bias[token])
+        return to_float32(state) @ to_float32(head.weight[token]) + bias_of(head)[token]
 
     def norm(self, norm: Any, x: Tensor) -> Tensor:
         """Apply a norm with its scale detached. Returns x unchanged if the model has no such norm."""

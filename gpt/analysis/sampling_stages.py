@@ -89,10 +89,6 @@ class CumulativeDraw:
     index: int
 
     @property
-    def token_id(self) -> int:
-        return int(self.ids[self.index])
-
-    @property
     def bounds(self) -> tuple[float, float]:
         """Cumulative probability before and after the drawn token."""
         return float(self.ends[self.index - 1]) if self.index else 0.0, float(self.ends[self.index])

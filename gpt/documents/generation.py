@@ -26,7 +26,7 @@ from gpt.documents.saved_document import SavedDocument
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference import on_gpu, on_zero_gpu
-from gpt.inference.cluster import ConnectionLost, Replies
+from gpt.inference.cluster import POLL_SECONDS, ConnectionLost, Replies
 from gpt.inputs import AnyModel, Prompt, encode_prompt
 from gpt.models.loading import LoadedModel, gpu_copy
 from gpt.models.registry import as_loaded, get_model
@@ -35,7 +35,6 @@ from gpt.tokenizer import hold_back
 from gpt.trace import Trace
 
 READ_SECONDS = 2.0  # time limit for a replica to read a text
-POLL_SECONDS = 0.5  # interval between attempts to reach a cluster
 MAX_AWAY_SECONDS = 20.0  # maximum time that `Generation.steps` waits for an unreachable cluster
 MAX_SERIAL = 2**15  # up to this number of elements, torch uses one thread in any case
 NO_EDITS = Edits()
@@ -470,15 +469,12 @@ def stream(
     """
     params, loaded = with_seed(params), document.loaded
     last_node, left = None, max_new_tokens
-
-    def request() -> dict[str, Any]:
-        return document.request(params, left, slides=slides)
-
-    draws: Draws | None = None  # of another process
+    send: Callable[[dict[str, Any]], Replies] | None = None  # to another process
     if not local and on_zero_gpu():
-        draws = drawn_elsewhere(partial(zero_gpu_replies, loaded), request)
+        send = partial(zero_gpu_replies, loaded)
     elif not local and loaded.deployed is not None:
-        draws = drawn_elsewhere(loaded.deployed.stream, request)
+        send = loaded.deployed.stream
+    draws = send and drawn_elsewhere(send, lambda: document.request(params, left, slides=slides))
     with closing(draws) if draws else nullcontext(), suppress(StopIteration):  # it may end the text early
         while left > 0 and not document._engine.stopped:
             if slides and document.full:
@@ -548,10 +544,6 @@ def replies(
         states = b64encode(document.states()[start:].float().cpu().numpy().astype(FLOAT32).tobytes()).decode()
         return {"draws": draws, "start": start, "states": states, "seconds": seconds}
 
-    if request["max_new_tokens"] == 0:
-        document.read()
-        yield reply()
-        return
     params, slides = SamplingParams(**request["params"]), request["slides"]
     for current, step in stream(document, params, request["max_new_tokens"], slides=slides, local=True):
         assert step is not None  # in this process
@@ -559,11 +551,11 @@ def replies(
         seconds += step.seconds
         if current.key != key:  # another document, or all of its activations differ
             document, key, start = current, current.key, 0
-        if step.finish_reason is not None:
-            document.read()
-        if step.finish_reason is not None or slides or time.perf_counter() - sent >= interval():
+        if step.finish_reason is None and (slides or time.perf_counter() - sent >= interval()):
             yield reply()
             draws, start, sent, seconds = [], document.n_read, time.perf_counter(), 0.0
+    document.read()
+    yield reply()
 
 
 @on_gpu

@@ -16,9 +16,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -54,22 +54,21 @@ class ConnectionLost(Exception):
 class ModelSpec:
     """Arguments to `gpt.models.sources.load_model` for a replica.
 
-    location: a name, a path or a repository. hints: (name, value) pairs of further arguments.
+    location: a name, a path or a repository. hints: further arguments.
     """
 
     location: str
     precision: str
-    hints: tuple[tuple[str, Any], ...] = ()
+    hints: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def model_id(self) -> str:
         """The id that is sent with every request."""
-        return json.dumps({"location": self.location, "precision": self.precision, "hints": dict(self.hints)})
+        return json.dumps(vars(self))
 
     @classmethod
     def from_id(cls, model_id: str) -> ModelSpec:
-        data = json.loads(model_id)
-        return cls(data["location"], data["precision"], tuple(data["hints"].items()))
+        return cls(**json.loads(model_id))
 
 
 class Cluster:

@@ -123,7 +123,7 @@ class Source:
         location = str(self.location.resolve() if isinstance(self.location, Path) else self.location)
         location = name if name in MODELS else location  # a bundled model's path differs on the other computer
         options = self.hints.given() | ({} if context is None else {"context": context})
-        return ModelSpec(location, precision, tuple(options.items()))
+        return ModelSpec(location, precision, options)
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
         return open_checkpoint(*self.fetch(progress))

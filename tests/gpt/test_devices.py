@@ -14,13 +14,12 @@ import torch
 
 from gpt import BeamSearch, Edits, Generation, Hook, SamplingParams, generate, generate_greedy, logit_lens, trace_text
 from gpt.analysis.attribution import direct_logit_attribution, neuron_logit_attribution
-from gpt.analysis.causes import Ablation, measure_causes, predict_without
 from gpt.analysis.embeddings import nearest_tokens, position_similarity
 from gpt.analysis.heads import copy_circuit, copying_heads
 from gpt.analysis.patching import is_patch_of_model, patch_from, patch_sweep
 from gpt.analysis.predictions import text_statistics
 from gpt.analysis.residual import stream_norms, strongest_neurons
-from gpt.analysis.saliency import input_x_gradient
+from gpt.analysis.saliency import Ablation, input_x_gradient, measure_causes, predict_without
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Process, Trainer

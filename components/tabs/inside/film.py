@@ -266,19 +266,20 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
     stages = scene.stages(document.logits(scene.position))
     final = stages.final.numpy()
     drawn = cumulative_draw(stages.final, number)
+    chosen = int(drawn.ids[drawn.index])
     ends = dict(zip(drawn.ids.tolist(), drawn.ends.tolist(), strict=True))
     ids = [i for i in best(final, stages.raw.numpy(), PIECES).tolist() if i in ends]
-    if drawn.token_id not in ids:
-        ids[-1] = drawn.token_id
+    if chosen not in ids:
+        ids[-1] = chosen
     top = int(final.argmax())
     values = {"best": quoted(tokenizer, top), "best_p": percent(float(final[top]))}
     return {
         "pieces": [
             [token_text(tokenizer, i), round(ends[i] - float(final[i]), 6), round(float(final[i]), 6)] for i in ids
         ],
-        "chosen": ids.index(drawn.token_id),
+        "chosen": ids.index(chosen),
         "number": None if scene.settings.temperature == 0 else round(number, 4),
-        "values": values | {"chosen": quoted(tokenizer, drawn.token_id)},
+        "values": values | {"chosen": quoted(tokenizer, chosen)},
     }
 
 

@@ -22,8 +22,8 @@ from components.state.typed_text import word_name, words_of
 from components.tabs.why import explained
 from components.tabs.why.explained import Chosen, Explained, about, explanation, latest, predict, short, tab
 from gpt import GPTConfig
-from gpt.analysis.causes import Ablation, Causes, predict_without
 from gpt.analysis.concept_graph import ConceptGraph, FeatureNode, concept_graph
+from gpt.analysis.saliency import Ablation, Causes, predict_without
 from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.sampling import keep_only

@@ -12,9 +12,8 @@ from torch.testing import assert_close
 
 from gpt import load_model
 from gpt.analysis import patching, saliency
-from gpt.analysis.causes import N_HEADS, Ablation, measure_causes, predict_without
 from gpt.analysis.patching import attribution_patching, patch_from, patch_sweep, path_sweep
-from gpt.analysis.saliency import leave_one_out
+from gpt.analysis.saliency import N_HEADS, Ablation, leave_one_out, measure_causes, predict_without
 from gpt.analysis.tracing import trace_text
 from gpt.edits import Edits, Hook
 from gpt.model import GPT

@@ -12,9 +12,9 @@ from torch.testing import assert_close
 from benchmarks.concepts import measure
 from components.concepts import LIMIT
 from gpt import Edits, Trace, get_model
-from gpt.analysis.causes import Ablation, predict_without
 from gpt.analysis.concept_graph import _Linear, concept_graph
 from gpt.analysis.concepts import Concepts, NamedConcept, trace_activity
+from gpt.analysis.saliency import Ablation, predict_without
 from gpt.edits import Hook, Patch, Steering
 from gpt.models.loading import CONCEPTS, NAMES, load_concepts, save_concepts
 from gpt.models.sae_lens import load_sae, save_sae

@@ -12,7 +12,7 @@ import pytest
 
 from gpt.inference.cluster import MODEL_HEADER, Cluster, ConnectionLost, ModelSpec
 
-SPEC = ModelSpec("stories", "fp32", (("n_head", 4),))
+SPEC = ModelSpec("stories", "fp32", {"n_head": 4})
 
 
 class Application(BaseHTTPRequestHandler):
