@@ -12,7 +12,6 @@ texts, for which they return a list of results.
     gpt.analysis.corpus             activations over many texts: strongest examples, means, steering, mean ablation
     gpt.analysis.saliency           contribution of each token in the text to a prediction
     gpt.analysis.predictions        probability, rank, entropy and surprisal of tokens, and Kullback-Leibler divergence
-    gpt.analysis.sampling_stages    the distribution after each sampling stage, and the token drawn
 
 Results are float32, or float64 for a model in float64.
 """

@@ -47,16 +47,15 @@ def python_snippet(
     lines = [loading_line(document.loaded), f"document = Generation(loaded, {prompt}{edits_argument})"]
     written = None
     for origin, run in groupby(positions, key=document.origin):
-        if origin.params is not None and origin.params != written:
-            lines.append(f"params = {params_as_python(origin.params)}")
+        places = [*run]
+        if origin.params is not None:
+            lines += [f"params = {params_as_python(origin.params)}"] if origin.params != written else []
+            lines += [f"for _ in range({len(places)}):", "    document.step(params)"]
             written = origin.params
-        first, *others = run
-        if origin.kind == "sampled":
-            lines += [f"for _ in range({1 + len(others)}):", "    document.step(params)"]
         elif origin.kind == "typed":
-            lines.append(f"document.append_text({tokens_as_python(document, range(first, first + 1 + len(others)))})")
+            lines.append(f"document.append_text({tokens_as_python(document, range(places[0], places[-1] + 1))})")
         else:
-            ids = [document.ids[position] for position in (first, *others)]
+            ids = [document.ids[position] for position in places]
             lines += [f"document.append({token_id})  # {document.tokenizer.decode([token_id])!r}" for token_id in ids]
     lines += ["print(document.text)"]
     if hidden:
@@ -132,6 +131,7 @@ def engine_snippet(engine: str, ids: Sequence[int], params: SamplingParams, max_
     for name, is_met in impossible.items():
         if is_met and not (params.temperature == 0 and "repetition" not in name):
             raise GPTError("snippet.engine", engine=engine, name=name)
+    seed = {} if params.seed is None else {"seed": params.seed}
     shared: dict[str, Any] = {"temperature": params.temperature, "top_k": params.top_k or 0}
     shared |= {"top_p": params.top_p or 1.0, "min_p": params.min_p or 0.0}
     if engine == "llama_cpp":
@@ -140,10 +140,9 @@ def engine_snippet(engine: str, ids: Sequence[int], params: SamplingParams, max_
         window = params.repetition_window or max(4096, len(ids) + max_new_tokens)
         request: dict[str, Any] = {"prompt": [*ids], "n_predict": max_new_tokens, "samplers": samplers, **shared}
         request |= {"repeat_penalty": penalty or 1.0, "repeat_last_n": window}
-        return json.dumps(request | ({} if params.seed is None else {"seed": params.seed})) + "\n"
+        return json.dumps(request | seed) + "\n"
     if engine == "vllm":
-        shared |= {"repetition_penalty": penalty or 1.0, "max_tokens": max_new_tokens}
-        shared |= {} if params.seed is None else {"seed": params.seed}
+        shared |= {"repetition_penalty": penalty or 1.0, "max_tokens": max_new_tokens} | seed
         return f"""from vllm import LLM, SamplingParams
 
 params = SamplingParams({as_arguments(shared)})
@@ -165,7 +164,7 @@ print(tokenizer.decode(results[0].sequences_ids[0]))
 """
     options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "do_sample": params.temperature != 0}
     options |= {"repetition_penalty": penalty or 1.0}
-    arguments, seed = "", "" if params.seed is None else f"torch.manual_seed({params.seed})\n"
+    arguments, seeding = "", "" if params.seed is None else f"torch.manual_seed({params.seed})\n"
     if last:
         order = [name for name in ("top_k", *cuts, "temperature") if getattr(params, name) is not None]
         classes = [f"transformers.{name.title().replace('_', '')}LogitsWarper" for name in order]
@@ -178,7 +177,7 @@ print(tokenizer.decode(results[0].sequences_ids[0]))
 import transformers
 
 ids = torch.tensor([{[*ids]!r}])
-{seed}model = transformers.AutoModelForCausalLM.from_pretrained("path/to/model")
+{seeding}model = transformers.AutoModelForCausalLM.from_pretrained("path/to/model")
 written = model.generate(ids, attention_mask=ids * 0 + 1, {as_arguments(options)}{arguments})
 print(written[0].tolist())
 """

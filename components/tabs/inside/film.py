@@ -32,8 +32,7 @@ from components.widgets.flow import packed
 from components.widgets.widget import widget
 from gpt import Generation, LoadedModel, Trace
 from gpt.analysis.lens import lens_logits
-from gpt.analysis.sampling_stages import cumulative_draw
-from gpt.sampling import uniform_draw
+from gpt.sampling import cumulative_draw, uniform_draw
 from gpt.tokenizer import Vocabulary
 
 _TEMPLATE = """<dialog class="gb-film dark" tabindex="-1">

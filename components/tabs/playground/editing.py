@@ -23,7 +23,7 @@ from components.text_views import count_sentence, place_after
 from components.widgets.widget import Said
 from gpt import Generation, distribution
 from gpt.analysis.predictions import search_vocabulary
-from gpt.analysis.sampling_stages import cumulative_draw
+from gpt.sampling import cumulative_draw
 from gpt.tokenizer import prompt_ids
 
 MAX_SHOWN_CHARS = 24  # limit for typed text shown in the status

@@ -21,8 +21,7 @@ from components.text_views import Tokens, found_tokens, picked, still_known
 from components.widgets.chart import chart_data
 from components.widgets.simple import table
 from gpt import Generation, SamplingParams
-from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
-from gpt.sampling import top_ids
+from gpt.sampling import SamplingStage, TokenAtStage, sampling_stages, token_at_stages, top_ids
 
 Unit = Literal["probability", "log_probability", "logit"]
 MAX_LINES = 8  # tokens in the chart in addition to the followed one

@@ -24,7 +24,7 @@ from components.tabs.playground.prediction import VISIBLE_BARS, choose_head, hea
 from components.text_views import AVERAGE, attention_heatmap, attention_shade, text_strip
 from components.widgets.tokens import FULL
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Tokenizer, distribution, get_model
-from gpt.analysis.sampling_stages import token_at_stages
+from gpt.sampling import token_at_stages
 from tests.components.drawing import as_read, compute_now, spoken_in
 from tests.components.tabs.inside_session import document_of, unpacked
 from tests.components.tabs.playground_session import drawn, new_session, type_in, write

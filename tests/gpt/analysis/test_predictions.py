@@ -15,10 +15,9 @@ from torch.testing import assert_close
 from gpt import Generation, SamplingParams, distribution
 from gpt.analysis import predictions
 from gpt.analysis.predictions import kl_bits, kl_divergence, log_probabilities, search_vocabulary
-from gpt.analysis.sampling_stages import cumulative_draw, sampling_stages, token_at_stages
 from gpt.analysis.tracing import trace_text
 from gpt.edits import Edits
-from gpt.sampling import StageName, inverse_cdf, uniform_draw
+from gpt.sampling import StageName, cumulative_draw, inverse_cdf, sampling_stages, token_at_stages, uniform_draw
 from tests.gpt.fake_models import bigram_model, tiny_model, tiny_tokenizer
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
