@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -53,26 +53,15 @@ def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
     return nats.clamp(min=0) / math.log(2)  # rounding may leave -1e-9
 
 
+@torch.inference_mode()
 def kl_bits(model: GPT, states: Tensor, other_states: Tensor) -> Tensor:
     """Compute `kl_divergence` between the predictions of two passes, such as the original (p) and an edited pass (q).
 
     Takes final-norm states (N, C) and returns (N,).
     """
-    return kl_bits_from(model, states)(other_states)
-
-
-@torch.inference_mode()
-def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return `kl_bits` with `states` fixed, so that their log-probabilities are computed only once."""
     weight = to_float32(model.lm_head.weight)
-    log_ps = [log_p for _, log_p in log_probabilities(model, states, weight)]
-
-    @torch.inference_mode()
-    def kl_bits_to(other_states: Tensor) -> Tensor:
-        both = zip(log_ps, log_probabilities(model, other_states, weight), strict=True)
-        return torch.cat([kl_divergence(log_p, log_q) for log_p, (_, log_q) in both])
-
-    return kl_bits_to
+    both = zip(*(log_probabilities(model, each, weight) for each in (states, other_states)), strict=True)
+    return torch.cat([kl_divergence(log_p, log_q) for (_, log_p), (_, log_q) in both])
 
 
 @dataclass(frozen=True)

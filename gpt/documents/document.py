@@ -212,9 +212,8 @@ class Document:
     def draw(self, position: int) -> float | None:
         """Return the number in [0, 1) that selected the token at a position, or None if it was not sampled."""
         params = self.origin(position).params
-        if params is None or params.seed is None:
-            return None
-        return uniform_draw(params.seed, len(self.dropped) + position)
+        seed = None if params is None else params.seed
+        return None if seed is None else uniform_draw(seed, len(self.dropped) + position)
 
     def append(self, *token_ids: int, after: int | None = None) -> str:
         """Append tokens chosen by hand, as one action, and return the characters they complete.

@@ -15,8 +15,8 @@ from components.labels import ACTIVATIONS
 from components.next_tokens import at_one
 from gpt import Edits, Generation, GPTConfig, LoadedModel
 from gpt.analysis.patching import is_patch_of_model
-from gpt.analysis.predictions import TextStatistics, kl_bits, kl_bits_from, kl_divergence, text_statistics
-from gpt.analysis.tracing import hidden_states_from, trace_text
+from gpt.analysis.predictions import TextStatistics, float32_logits, kl_bits, kl_divergence, text_statistics
+from gpt.analysis.tracing import hidden_states_from, to_float32, trace_text
 from gpt.background import Progress
 from gpt.sampling import keep_only
 
@@ -149,11 +149,13 @@ def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
     """Switch off each head in turn, and measure the effect on up to MAX_COST_TOKENS tokens."""
     model, config, n = text.loaded.model, text.config, min(MAX_COST_TOKENS, text.n_read)
     bits = np.zeros((config.n_layer, config.n_head), dtype=np.float32)
-    streams, against = trace_text(model, text.ids[:n], text.turned).layers, kl_bits_from(model, text.states[:n])
+    streams, weight = trace_text(model, text.ids[:n], text.turned).layers, to_float32(model.lm_head.weight)
+    log_p = float32_logits(model, text.states[:n], weight).log_softmax(dim=-1)
     for number, (layer, head) in enumerate(np.ndindex(bits.shape), start=1):
         off = text.with_turned(Edits(head_scale={(layer, head): 0.0}))
         states = hidden_states_from(model, streams[layer].resid_pre, layer, off)[0]
-        bits[layer, head] = against(states).mean().item()
+        log_q = float32_logits(model, states, weight).log_softmax(dim=-1)
+        bits[layer, head] = kl_divergence(log_p, log_q).mean().item()
         progress(number, bits.size)
     return HeadCosts(text.source, bits, n)
 
