@@ -149,15 +149,14 @@ def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Seq
     """
     rows = [torch.from_numpy(row) for row in stage_logits(logits, params, previous_ids)]
     pairs = [*pairwise(rows), (rows[0], rows[-1])]
-    return [_stage(name, *pair) for name, pair in zip((*stage_order(params), "final"), pairs, strict=True)]
-
-
-def _stage(name: StageName, before: Tensor, after: Tensor) -> SamplingStage:
-    p, p_after = (logits.double().softmax(dim=0) for logits in (before, after))
-    kept = after > -math.inf
-    removed = ~kept & (before > -math.inf)
-    mass, *entropies = p[removed].sum().item(), entropy_bits(p).item(), entropy_bits(p_after).item()
-    return SamplingStage(name, after, int(kept.sum()), int(removed.sum()), mass, *entropies)
+    stages = []
+    for name, (before, after) in zip((*stage_order(params), "final"), pairs, strict=True):
+        p, p_after = before.double().softmax(dim=0), after.double().softmax(dim=0)
+        kept = after > -math.inf
+        removed = ~kept & (before > -math.inf)
+        mass, *entropies = p[removed].sum().item(), entropy_bits(p).item(), entropy_bits(p_after).item()
+        stages.append(SamplingStage(name, after, int(kept.sum()), int(removed.sum()), mass, *entropies))
+    return stages
 
 
 @dataclass(frozen=True)

@@ -156,10 +156,8 @@ def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, lim
     """
     texts = [vocabulary.token_bytes(token_id).decode("utf-8", "replace") for token_id in range(vocabulary.n_vocab)]
     wanted = query.lower()
-    ids = [token_id for token_id, text in enumerate(texts) if wanted in text.lower()] if wanted else []
     number = int(query) if query.isascii() and query.isdecimal() and len(query) < 10 else None
-    if number is not None and number < len(texts) and number not in ids:
-        ids.append(number)
+    ids = [i for i, text in enumerate(texts) if i == number or (wanted and wanted in text.lower())]
     values = logits.tolist()
 
     def order(token_id: int) -> tuple[bool, int, float, int]:
