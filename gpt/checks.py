@@ -52,16 +52,8 @@ def out_of_range(name: str, value: object, low: object, high: object | None, *, 
     return GPTError("argument.number_range", name=name, low=low, high=high, value=value)
 
 
-def check_switch(name: str, value: object) -> None:
-    require(isinstance(value, bool), "argument.switch", name=name, value=value)
-
-
 def check_above(name: str, value: object, low: float) -> None:
     require(is_number(value) and value > low, "argument.above", name=name, low=low, value=value)
-
-
-def check_below_one(name: str, value: object) -> None:
-    require(is_number(value) and 0 <= value < 1, "argument.below_one", name=name, value=value)
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:

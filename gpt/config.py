@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
-from gpt.checks import check_above, check_below_one, check_choice, check_integer, check_number, check_switch, require
+from gpt.checks import check_above, check_choice, check_integer, check_number, is_number, require
 from gpt.errors import GPTError
 
 Activation = Literal["gelu_tanh", "gelu", "relu", "silu", "relu2"]
@@ -150,9 +150,9 @@ class GPTConfig:
             elif kind.startswith("int"):
                 check_integer(name, value, 1)
             elif kind.startswith("bool"):
-                check_switch(name, value)
+                require(isinstance(value, bool), "argument.switch", name=name, value=value)
             elif name == "dropout":
-                check_below_one(name, value)
+                require(is_number(value) and 0 <= value < 1, "argument.below_one", name=name, value=value)
             elif kind.startswith("float"):
                 check_number(name, value, 0.0, 1.0 if name == "rotary_share" else MAX_FACTOR)
                 if name.endswith("softcap"):

@@ -145,12 +145,9 @@ class Vocabulary(ABC):
 
     @cached_property
     def _ids_by_space(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {" ": [], "\t": []}
         words = {i: self.token_bytes(i) for i in range(self.n_vocab) if i not in self.special_ids}
-        for space in found:
-            begin = {i: data for i, data in words.items() if data.startswith(space.encode())}
-            found[space] = list(begin) if any(data.strip() for data in begin.values()) else []
-        return found
+        begin = {space: [i for i, data in words.items() if data.startswith(space.encode())] for space in (" ", "\t")}
+        return {space: ids if any(words[i].strip() for i in ids) else [] for space, ids in begin.items()}
 
 
 class PlainIds(Vocabulary):
@@ -330,10 +327,10 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in filter(None, lines)}
     except ValueError as error:
         raise GPTError("vocabulary.tiktoken", file=path.name, reason=error) from None
-    if sorted(ranks.values()) != list(range(len(ranks))):
-        raise GPTError("vocabulary.tiktoken_ids", file=path.name, last=len(ranks) - 1)
-    if missing := [byte for byte in range(256) if bytes([byte]) not in ranks]:
-        raise GPTError("vocabulary.missing_byte", file=path.name, byte=missing[0])
+    is_complete = sorted(ranks.values()) == list(range(len(ranks)))
+    require(is_complete, "vocabulary.tiktoken_ids", file=path.name, last=len(ranks) - 1)
+    for byte in range(256):
+        require(bytes([byte]) in ranks, "vocabulary.missing_byte", file=path.name, byte=byte)
     return bpe_tokenizer(ranks)
 
 

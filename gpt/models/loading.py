@@ -156,7 +156,7 @@ def build(
     untrained: whether to use random initial weights (seed 0) instead of the checkpoint's. trainable: whether the
     parameters are ordinary and have gradients; by default, they are packed if `can_pack` returns True. deployed: the
     deployment that generates text, if any; all parameters are then read-only, because a change would not reach it, and
-    in float32 they stay memory-mapped (see `Checkpoint.build_mapped`).
+    in float32 they stay memory-mapped (see `Checkpoint.build`).
 
     Raises ValueError if there is not enough memory, the weights or logits are not finite, or the device does not
     support the precision.
@@ -169,12 +169,10 @@ def build(
     if precision == "int8" and not packed:
         raise GPTError("precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
     dtype = torch.float32 if packed else DTYPES[precision]
-    if mapped:
-        model = checkpoint.build_mapped()
-    elif untrained:
+    if untrained:
         model = GPT(checkpoint.config, generator=torch.Generator().manual_seed(0)).eval().to(dtype)
     else:
-        model = read_packed(checkpoint, precision) if packed else checkpoint.build(dtype)
+        model = read_packed(checkpoint, precision) if packed else checkpoint.build(dtype, mapped=mapped)
     if packed:
         pack(model, precision)
         return_free_memory()
@@ -211,8 +209,9 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
     """Build the model, packing its parts once loaded, so that few of its weights are in float32 at a time."""
     model = meta_model(checkpoint.config).eval()
     checkpoint.need_memory(peak_bytes(checkpoint, model, precision))
-    dtypes = {"fp32": None, "half": half_dtype(), "int8": torch.float32}
-    for part in checkpoint.fill(model, matrices=dtypes[precision]):
+    read = checkpoint.weight if precision == "fp32" else checkpoint.deferred
+    dtype = half_dtype() if precision == "half" else torch.float32
+    for part in checkpoint.fill(model, lambda name: read(name, dtype)):
         pack(part, precision)
         return_free_memory()  # without this, the allocator keeps a quarter of each block
     return model

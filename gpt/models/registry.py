@@ -107,9 +107,6 @@ class Registry:
             }
             self._loads: OrderedDict[str, Load] = OrderedDict()  # least recently requested first
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._sources
-
     def names(self) -> list[str]:
         """Return the names of the listed models, starting with the bundled one."""
         with self._lock:
@@ -339,7 +336,7 @@ def as_loaded(model: AnyModel) -> LoadedModel:
     if isinstance(model, LoadedModel):
         return model
     if isinstance(model, (str, Path)):
-        return get_model(str(model)) if str(model) in _shared else load_model(model)
+        return get_model(str(model)) if str(model) in _shared._sources else load_model(model)
     network, tokenizer = with_tokenizer(model)
     return LoadedModel("GPT", network, tokenizer, network.device, "fp32")
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from gpt.checks import check_choice, check_number, check_switch
+from gpt.checks import check_choice, check_number, require
 from gpt.config import GPTConfig, Position
 from gpt.errors import GPTError
 from gpt.model import GPT
@@ -75,7 +75,7 @@ class Recipe:
             if limits["choices"]:
                 check_choice(each.name, value, limits["choices"])
             elif isinstance(each.default, bool):
-                check_switch(each.name, value)
+                require(isinstance(value, bool), "argument.switch", name=each.name, value=value)
             else:
                 check_number(each.name, value, limits["low"], limits["high"])
         self.model_config(self.vocab_size)

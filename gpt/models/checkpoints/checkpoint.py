@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -63,34 +63,21 @@ class Checkpoint:
         """Return the size of the weights when stored as `dtype`, in bytes."""
         return sum(tensor.numel() for part in self.weights.values() for tensor in part) * dtype.itemsize
 
-    def build(self, dtype: torch.dtype = torch.float32) -> GPT:
+    def build(self, dtype: torch.dtype = torch.float32, *, mapped: bool = False) -> GPT:
         """Build the model in evaluation mode. Copies the weights, so the files can change or be deleted afterwards.
 
-        Raises ValueError if there is not enough memory, or if a weight is NaN or infinite.
+        mapped: whether float32 weights stored in one part stay memory-mapped and are read, unchecked, on demand.
+        Raises ValueError if there is not enough memory for the copies, or if a weight is NaN or infinite.
         """
-        self.need_memory(self.n_bytes(dtype))
+        self.need_memory(self.n_copied_bytes if mapped else self.n_bytes(dtype))
         model = meta_model(self.config).eval()
-        for _ in self.fill(model, dtype):
+        for _ in self.fill(model, lambda name: self._stored(name).float() if mapped else self.weight(name, dtype)):
             pass
-        return model
-
-    def build_mapped(self) -> GPT:
-        """Build the model in evaluation mode in float32 with memory-mapped weights, which are read on demand.
-
-        The files must not change while the model exists. Copies weights that are stored in another data type or in
-        parts, and checks only that these copies fit into memory.
-        """
-        self.need_memory(self.n_copied_bytes)
-        model = meta_model(self.config).eval()
-        state = {name: self._stored(name).float() for name in self.weights}
-        model.load_state_dict(state, strict=False, assign=True)
-        if self.config.tie_weights:
-            model.lm_head.weight = model.wte.weight
         return model
 
     @property
     def n_copied_bytes(self) -> int:
-        """Size of the weights that `build_mapped` copies, in bytes."""
+        """Size of the weights that are copied although the model is memory-mapped, in bytes."""
         alone = [part[0] for part in self.weights.values() if len(part) == 1 and not isinstance(part[0], Deferred)]
         n_mapped = sum(tensor.nbytes for tensor in alone if tensor.dtype == torch.float32)
         return self.n_bytes() - n_mapped
@@ -99,22 +86,15 @@ class Checkpoint:
         if n_bytes > (free := free_memory()):
             raise GPTError("memory.checkpoint", need=format_bytes(n_bytes), free=format_bytes(free))
 
-    def fill(
-        self, model: GPT, dtype: torch.dtype = torch.float32, *, matrices: torch.dtype | None = None
-    ) -> Iterator[nn.Module]:
-        """Load the weights into a model on the meta device. Yields its parts, the large embeddings first, to be packed.
+    def deferred(self, name: str, dtype: torch.dtype) -> Tensor:
+        """Return a matrix that is read, a few rows at a time, when it is packed; other weights are read at once."""
+        if self.weights[name][0].dim() != 2:
+            return self.weight(name, torch.float32)
+        like = torch.empty(concatenated_shape(self.weights[name]), dtype=dtype, device="meta")
+        return Deferred(partial(self.weight, name), like)
 
-        matrices: data type of matrices that are only read when they are packed, a few rows at a time. By default, all
-            weights are read at once.
-        Raises ValueError if a weight is NaN or infinite.
-        """
-
-        def read(name: str) -> Tensor:
-            if matrices is None or self.weights[name][0].dim() != 2:
-                return self.weight(name, dtype)
-            like = torch.empty(concatenated_shape(self.weights[name]), dtype=matrices, device="meta")
-            return Deferred(partial(self.weight, name), like)
-
+    def fill(self, model: GPT, read: Callable[[str], Tensor]) -> Iterator[nn.Module]:
+        """Read the weights into a model on the meta device. Yields its parts, the large embeddings first."""
         blocks = {f"h.{layer}.": block for layer, block in enumerate(model.h)}
         others = [name for name in self.weights if not name.startswith(tuple(blocks))]
         model.load_state_dict({name: read(name) for name in others}, strict=False, assign=True)
