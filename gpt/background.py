@@ -67,16 +67,9 @@ def run_with_progress(
 
 
 def lower_priority() -> None:
-    """Limit the calling thread to one core until it ends and, on Linux, lower its scheduling priority.
-
-    torch.set_num_threads also changes the default for threads that have not computed anything yet, so another thread
-    restores that default.
-    """
-    before = torch.get_num_threads()  # also initialises this thread's setting, which happens only once
-    torch.set_num_threads(1)
-    restoring = threading.Thread(target=torch.set_num_threads, args=(before,))
-    restoring.start()
-    restoring.join()
+    """Limit the calling thread to one core until it ends and, on Linux, lower its scheduling priority."""
+    torch.get_num_threads()  # see threads_for
+    openmp().limit(limits=1)
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))

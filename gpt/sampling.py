@@ -54,19 +54,16 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         check_number("temperature", self.temperature, 0)
-        if self.top_k is not None:
-            check_integer("top_k", self.top_k, 0)
-            object.__setattr__(self, "top_k", self.top_k or None)
+        for name, low in (("top_k", 0), ("seed", 0), ("repetition_window", 1)):
+            if (value := getattr(self, name)) is not None:
+                check_integer(name, value, low)
+        object.__setattr__(self, "top_k", self.top_k or None)
         if self.top_p is not None and not (is_number(self.top_p) and 0 < self.top_p <= 1):
             raise GPTError("sampling.top_p", value=self.top_p)
         if self.min_p is not None:
             check_number("min_p", self.min_p, 0, 1)
         if self.repetition_penalty is not None:
             check_above("repetition_penalty", self.repetition_penalty, 0)
-        if self.seed is not None:
-            check_integer("seed", self.seed, 0)
-        if self.repetition_window is not None:
-            check_integer("repetition_window", self.repetition_window, 1)
 
     def given(self) -> dict[str, Any]:
         """Return the settings that are on, by name."""

@@ -14,7 +14,7 @@ from components.monitoring import FIRST_TOKEN
 from components.state.session import Session
 from components.state.snapshot import Message, Throughput
 from gpt import Generation, LoadedModel, Step
-from gpt.inference.admission import AdmissionQueue, Place, enter
+from gpt.inference.admission import AdmissionQueue, Place
 
 T = TypeVar("T")
 S = TypeVar("S", Step, Step | None)
@@ -98,7 +98,7 @@ class Admission:
 @contextmanager
 def admitted(session: Session, *models: LoadedModel) -> Iterator[Admission]:
     """Take a place in the models' queues: `with admitted(session, loaded) as waiting: yield from waiting; ...`."""
-    with enter(*(loaded.engine.admission for loaded in models)) as place:
+    with Place(*(loaded.engine.admission for loaded in models)) as place:
         yield Admission(session, place, *models)
 
 

@@ -170,14 +170,13 @@ class Concepts:
         wanted = query.strip().lower()
         if not wanted:
             return []
-        named = [
+        found = [
             (each.layer, each.feature)
             for each in self.named
             if any(wanted in name.lower() for name in (*each.names.values(), *each.words))
         ]
         texts = (tokenizer.token_bytes(i).decode("utf-8", "replace").strip().lower() for i in range(tokenizer.n_vocab))
         ids = torch.tensor([i for i, text in enumerate(texts) if text.startswith(wanted)], dtype=torch.long)
-        found = [*named]
         for rows in ("tokens", "promotes"):
             hits = []
             for layer, dictionary in self.dictionaries.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 
 from gpt.checks import require
 
@@ -31,9 +30,9 @@ class AdmissionQueue:
     def n_waiting(self) -> int:
         return max(0, len(self._places) - self.limit)
 
-    def enter(self) -> AbstractContextManager[Place]:
-        """Join the queue: `with queue.enter() as place: for ahead in place: ...`. See `enter`."""
-        return enter(self)
+    def enter(self) -> Place:
+        """Join the queue: `with queue.enter() as place: for ahead in place: ...`."""
+        return Place(self)
 
     def close(self) -> None:
         """Stop admitting callers. New callers, and those still waiting for their first turn, get a GPTError."""
@@ -69,17 +68,29 @@ class AdmissionQueue:
 
 
 class Place:
-    """A caller's place in one or more queues. It needs a slot in each of them at the same time.
+    """A caller's place in one or more queues: `with Place(queue) as place: for ahead in place: ...`.
 
-    Slots are taken in an order that all callers share and given up together, so no two callers wait for each other.
+    Iteration yields the number of callers ahead, at least every REPORT_SECONDS, and ends on admission to all queues.
+    The caller leaves them when the block ends, even if it was never admitted. It needs a slot in each of them at the
+    same time. Slots are taken in an order that all callers share and given up together, so no two callers wait for each
+    other. Raises GPTError if a queue is closed.
     changed: set when a queue may admit the caller, or has been closed.
     """
 
-    def __init__(self, queues: tuple[AdmissionQueue, ...]) -> None:
+    def __init__(self, *queues: AdmissionQueue) -> None:
+        for queue in queues:
+            queue.check_open()
         self._queues = sorted(set(queues), key=id)
         self._n_tokens, self._was_admitted = 0, False
         self.changed = threading.Event()
         self._queues[0].join(self)
+
+    def __enter__(self) -> Place:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for queue in self._queues:
+            queue.leave(self)
 
     def __iter__(self) -> Iterator[int]:
         for queue in self._queues:
@@ -105,23 +116,3 @@ class Place:
         """Give up the slots while no token is needed. `after_token` joins the queues again."""
         for queue in self._queues:
             queue.leave(self, rests=True)
-
-    def leave(self) -> None:
-        for queue in self._queues:
-            queue.leave(self)
-
-
-@contextmanager
-def enter(*queues: AdmissionQueue) -> Iterator[Place]:
-    """Join queues: `with enter(queue) as place: for ahead in place: ...`.
-
-    Iteration yields the number of callers ahead, at least every REPORT_SECONDS, and ends on admission to all queues.
-    The caller leaves them when the block ends, even if it was never admitted. Raises GPTError if a queue is closed.
-    """
-    for queue in queues:
-        queue.check_open()
-    place = Place(queues)
-    try:
-        yield place
-    finally:
-        place.leave()

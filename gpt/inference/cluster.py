@@ -46,7 +46,6 @@ class ConnectionLost(Exception):
     """
 
     def __init__(self, *, answered: bool = False) -> None:
-        super().__init__()
         self.answered = answered
 
 
@@ -193,7 +192,7 @@ class LocalCluster(Cluster):
         config.write_text(json.dumps({"http_options": http, "applications": [application]}))
         environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "RAY_USAGE_STATS_ENABLED": "0"}
         environment |= {"RAY_raylet_start_wait_time_s": "300"}  # the default is too short for a busy computer
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(  # the parent of all processes of the cluster
             [sys.executable, "-m", "ray.serve.scripts", "run", str(config)],
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
@@ -202,17 +201,12 @@ class LocalCluster(Cluster):
             env=os.environ | environment,
         )
 
-    @property
-    def pid(self) -> int:
-        """Process id of `serve run`, the parent of all processes of the cluster."""
-        return self._process.pid
-
     def close(self) -> None:
-        self._process.send_signal(signal.SIGINT)
+        self.process.send_signal(signal.SIGINT)
         try:
-            self._process.wait(CLOSE_SECONDS)
+            self.process.wait(CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self.process.kill()
         self._folder.cleanup()
 
 

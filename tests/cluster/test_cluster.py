@@ -70,7 +70,7 @@ def test_a_text_goes_on_and_ends_the_same_after_kill_9_of(
     expected = written(here, 7)
     assert written(loaded, 1, 1).n_read  # a replica is running
     document = Generation(loaded, PROMPT)
-    pids = descendants(cluster.pid).intersection(processes(victim))
+    pids = descendants(cluster.process.pid).intersection(processes(victim))
     assert pids
     n = n_waits = 0
     for _, step in stream(document, params(7), LENGTH):
@@ -102,7 +102,7 @@ def test_a_concept_and_a_patch_reach_the_replica_and_its_errors_the_reader(
 def test_a_cluster_that_has_ended_is_away_and_no_process_of_it_is_left(
     cluster: LocalCluster, loaded: LoadedModel
 ) -> None:
-    below = descendants(cluster.pid)
+    below = descendants(cluster.process.pid)
     cluster.close()
     assert not cluster.wait(3 * CHECK_SECONDS)
     with pytest.raises(ValueError, match="the cluster that generates the text is unreachable"):

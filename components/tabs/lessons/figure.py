@@ -22,7 +22,6 @@ from components.state.reads import Computed, Pending
 from components.widgets.chart import Drawing
 from gpt import LayerTrace, LoadedModel, Trace, trace_text
 from gpt.analysis.concepts import NO_ACTIVITY
-from gpt.inference.admission import enter
 from gpt.tokenizer import hold_back, prompt_ids
 
 EXAMPLE = "Once upon a time, there was a little"
@@ -173,7 +172,7 @@ def known(s: Any, key: Computed[T]) -> T | None:
 @contextmanager
 def admitted(loaded: LoadedModel) -> Iterator[None]:
     """Wait for a place in the model's admission queue, and keep it in the `with` block."""
-    with enter(loaded.engine.admission) as place:
+    with loaded.engine.admission.enter() as place:
         for _ in place:
             pass
         yield

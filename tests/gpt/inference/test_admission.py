@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gpt.background import SMALL_WORK, openmp, threads_for
-from gpt.inference.admission import TURN_TOKENS, AdmissionQueue, enter
+from gpt.inference.admission import TURN_TOKENS, AdmissionQueue, Place
 
 
 def test_callers_beyond_the_limit_wait_in_order_and_get_the_number_ahead():
@@ -121,7 +121,7 @@ def test_a_caller_that_rests_makes_room_for_those_who_wait_and_joins_at_the_end(
 
 def test_callers_of_two_queues_take_turns_and_never_wait_for_each_other():
     one, other = AdmissionQueue(1), AdmissionQueue(1)
-    with enter(one, other) as first, enter(other, one) as second:
+    with Place(one, other) as first, Place(other, one) as second:
         assert list(first) == []
         waiting = iter(second)
         assert next(waiting) == 1
@@ -131,7 +131,7 @@ def test_callers_of_two_queues_take_turns_and_never_wait_for_each_other():
         second.rest()
         assert list(first) == []
         assert (one.n_admitted, other.n_admitted) == (2, 2)
-    with enter(one, one) as first:
+    with Place(one, one) as first:
         assert list(first) == []
     assert one.n_admitted == other.n_admitted == 0
 
