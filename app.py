@@ -151,7 +151,6 @@ def connect(url: str, max_replicas: int) -> Any:
     from gpt.inference.cluster import Cluster, LocalCluster
 
     cluster = LocalCluster(max_replicas) if url == "local" else Cluster(url, max_replicas)
-    atexit.register(cluster.close)
     if not cluster.wait(CLUSTER_SECONDS):
         print(f"No cluster at {cluster.url} yet. The page keeps looking for it.", file=sys.stderr)
     return cluster

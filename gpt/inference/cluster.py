@@ -7,6 +7,7 @@ ends without {"end": true} has been lost, and can be requested again from the to
 from __future__ import annotations
 
 import asyncio
+import atexit
 import ctypes
 import json
 import os
@@ -157,9 +158,6 @@ class Cluster:
         finally:
             received.put(end)
 
-    def close(self) -> None:
-        """Do nothing: the cluster belongs to others."""
-
 
 @dataclass(frozen=True)
 class DeployedModel:
@@ -200,6 +198,7 @@ class LocalCluster(Cluster):
             preexec_fn=_end_with_parent,
             env=os.environ | environment,
         )
+        atexit.register(self.close)
 
     def close(self) -> None:
         self.process.send_signal(signal.SIGINT)
