@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
-import httpx
 import torch
 from huggingface_hub import HfApi, errors, hf_hub_download, snapshot_download
 from tqdm.auto import tqdm
@@ -40,7 +39,8 @@ ASSETS = Path(__file__).parent.parent / "assets"
 BUNDLED = ASSETS / DEFAULT_MODEL
 UNTRAINED = "untrained"  # the bundled model's configuration and vocabulary with random weights
 WEIGHT_NAMES = (WEIGHTS, INDEXES[0], TORCH_WEIGHTS, INDEXES[1])  # in order of preference
-NETWORK_ERRORS = (OSError, httpx.HTTPError)
+# The bases of HfHubHTTPError include the errors of its HTTP library, which is not the same in all versions.
+NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *errors.HfHubHTTPError.__bases__))
 
 
 @dataclass(frozen=True)

@@ -72,10 +72,11 @@ def test_interrupted_download_is_not_used(served: Hub, tmp_path: Path) -> None:
 
 
 def test_offline_raises_an_error_that_says_what_to_do(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    for name in (REPO, "gpt2"):
-        with pytest.raises(ValueError, match=f"{name} could not be downloaded.*connect to the internet"):
-            load_model(name)
+    for constant, value in (("ENDPOINT", "http://127.0.0.1:1"), ("HF_HUB_OFFLINE", True)):  # nothing answers there
+        monkeypatch.setattr(constants, constant, value)
+        for name in (REPO, "gpt2"):
+            with pytest.raises(ValueError, match=f"{name} could not be downloaded.*connect to the internet"):
+                load_model(name)
     assert served.gets == []
 
 
