@@ -19,6 +19,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from gpt.analysis.tracing import trace_text
 from gpt.config import GPTConfig
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.files import CONFIG
@@ -26,7 +27,6 @@ from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabulary
 from gpt.models.loading import LoadedModel, pack_tensors, unpack_tensors
 from gpt.tokenizer import Vocabulary
-from gpt.trace import Trace
 from gpt.training.data import Sample
 
 FIGURES = "figures.json"
@@ -147,12 +147,10 @@ class RunProgress:
         return self.state in ENDED
 
 
-@torch.inference_mode()
 def attention_on(model: GPT, ids: list[int]) -> np.ndarray:
     """Return the attention weights of all heads on a text: (n_layer, n_head, T, T) float16."""
-    trace = Trace()
-    model.hidden_states(torch.tensor([ids], device=model.device), trace=trace)
-    return torch.stack([layer.attn_weights[0] for layer in trace.layers]).half().cpu().numpy()
+    layers = trace_text(model, ids, only=("attn_weights",)).layers
+    return torch.stack([layer.attn_weights[0] for layer in layers]).half().cpu().numpy()
 
 
 class RecordedExample(NamedTuple):
