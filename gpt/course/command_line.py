@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import torch
 
+from gpt.checks import require
 from gpt.course.check import Verdict, check, explain, line
 from gpt.course.notebook import write_notebooks
 from gpt.course.steps import LANGUAGES, PROGRAM, STEPS, Step, find_step, language_of, say, start, steps_before
@@ -56,8 +57,7 @@ def place(words: Sequence[str]) -> tuple[Path, list[Step]]:
     """Parse a folder and a step, in either order. Defaults to the current folder and all steps."""
     keys = [word for word in words if word in STEPS and not (Path(word) / PROGRAM).exists()]
     folders = [word for word in words if word not in keys]
-    if len(keys) > 1 or len(folders) > 1:
-        raise GPTError("course.arguments", steps=", ".join(STEPS))
+    require(len(keys) < 2 and len(folders) < 2, "course.arguments", steps=", ".join(STEPS))
     return Path(*folders), steps_before(STEPS[keys[0]]) if keys else [*STEPS.values()]
 
 

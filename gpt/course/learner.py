@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gpt.cache import KVCache
+from gpt.checks import require
 from gpt.course import reference
 from gpt.course.check import error_message
 from gpt.course.process import LearnerProcess
@@ -87,8 +88,7 @@ class LearnersGPT(GPT):
     def record(self, idx: Tensor, edits: Edits | None = None, *, everything: bool) -> Pass:
         """Run a pass over whole texts, (B, T). everything: whether to record all tensors that traces need."""
         edits = edits or Edits()
-        if replace(edits, head_scale={}, attn_scale={}, mlp_scale={}) != Edits():
-            raise GPTError("course.edits")
+        require(replace(edits, head_scale={}, attn_scale={}, mlp_scale={}) == Edits(), "course.edits")
         edits.check(self.config)
         factors: dict[str, Tensor | float] = {f"h.{layer}.attn": x for layer, x in edits.attn_scale.items()}
         factors |= {f"h.{layer}.mlp": x for layer, x in edits.mlp_scale.items()}
@@ -105,8 +105,8 @@ class LearnersGPT(GPT):
             self._passes[key, everything] = found
             if len(self._passes) > KEPT_PASSES:
                 self._passes.pop(next(iter(self._passes)))
-        if not torch.allclose(self.logits(found["lm_head.in"][:, -1]), found["logits"], atol=TOLERANCE, rtol=TOLERANCE):
-            raise GPTError("course.head")
+        logits = self.logits(found["lm_head.in"][:, -1])
+        require(torch.allclose(logits, found["logits"], atol=TOLERANCE, rtol=TOLERANCE), "course.head")
         return found
 
     def new_cache(self, batch_size: int = 1, max_length: int | None = None, **keeps: bool) -> LearnersCache:
@@ -122,10 +122,8 @@ class LearnersGPT(GPT):
         edits: Edits | None = None,
     ) -> Tensor:
         """Return the input to the learner's head, (B, T, C)."""
-        if attention_mask is not None:
-            raise GPTError("course.mask")
-        if trace is not None and trace.gradients:
-            raise GPTError("course.edits")
+        require(attention_mask is None, "course.mask")
+        require(trace is None or not trace.gradients, "course.edits")
         start, whole = 0, idx
         if isinstance(cache, LearnersCache):
             start, whole = cache.length, torch.cat((cache.ids(), idx), dim=1)

@@ -73,7 +73,6 @@ class LearnerProcess:
         return answer
 
     def printed(self) -> str:
-        """Return what the programs have written to standard output and standard error."""
         return (self.folder / "printed").read_text(encoding="utf-8", errors="replace").strip()
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from gpt.errors import GPTError
+from gpt.checks import require
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -131,7 +131,6 @@ def names_in(code: str) -> set[str]:
 
 
 def read_steps(text: str) -> dict[str, Step]:
-    """Read steps.md."""
     steps = {}
     for part in re.split(r"^# (?=\d)", text, flags=re.MULTILINE)[1:]:
         heading, says, rest = part.split("\n\n", 2)
@@ -156,8 +155,7 @@ STEPS = read_steps((FOLDER / "steps.md").read_text(encoding="utf-8"))
 
 
 def find_step(key: str) -> Step:
-    if key not in STEPS:
-        raise GPTError("course.step", step=key, steps=", ".join(STEPS))
+    require(key in STEPS, "course.step", step=key, steps=", ".join(STEPS))
     return STEPS[key]
 
 
@@ -178,8 +176,7 @@ def stub(language: Language = "en") -> str:
 
 def start(folder: Path, language: Language = "en") -> None:
     """Write the learner's folder. Raises ValueError if it already contains a program."""
-    if (folder / PROGRAM).exists():
-        raise GPTError("course.exists", path=folder / PROGRAM)
+    require(not (folder / PROGRAM).exists(), "course.exists", path=folder / PROGRAM)
     guide = (FOLDER / f"guide.{language}.md").read_text(encoding="utf-8")
     steps = (f"### {step.key} {step.title.of(language)}\n\n{step.says.of(language)}\n" for step in STEPS.values())
     folder.mkdir(parents=True, exist_ok=True)
@@ -190,8 +187,7 @@ def start(folder: Path, language: Language = "en") -> None:
 
 def language_of(folder: Path) -> Language:
     """Return the language of a learner's folder. Raises ValueError if it contains no program."""
-    if not (folder / PROGRAM).is_file():
-        raise GPTError("course.no_program", path=folder / PROGRAM)
+    require((folder / PROGRAM).is_file(), "course.no_program", path=folder / PROGRAM)
     settings = folder / SETTINGS
     return json.loads(settings.read_text(encoding="utf-8"))["language"] if settings.is_file() else "en"
 

@@ -42,6 +42,7 @@ from typing import Any, NamedTuple
 import torch
 from tqdm import tqdm
 
+from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabulary
 from gpt.models.checkpoints.writing import save_model
@@ -202,8 +203,7 @@ class LogRow(NamedTuple):
 def load_state(folder: Path) -> dict[str, Any]:
     """Load the latest saved state of a run. Raises ValueError if there is none or its file cannot be read."""
     path = folder / "last.pt"
-    if not path.is_file():
-        raise GPTError("training.nothing_to_resume", path=folder, file=path.name)
+    require(path.is_file(), "training.nothing_to_resume", path=folder, file=path.name)
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
         return {name: state[name] for name in STATE}
@@ -212,7 +212,6 @@ def load_state(folder: Path) -> dict[str, Any]:
 
 
 def read_log(folder: Path) -> list[LogRow]:
-    """Return the evaluations of a run so far."""
     if not (folder / "log.csv").is_file():
         return []
     with (folder / "log.csv").open(newline="", encoding="utf-8") as file:
@@ -230,10 +229,9 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
     """Return the preset after applying the given options and the dimensions of the initial model."""
     values = {f.name: getattr(options, f.name) for f in fields(Recipe)}
     recipe = replace(RECIPE_PRESETS[options.preset], **{name: x for name, x in values.items() if x is not None})
-    begun = begin_with(options.init_from)
-    if begun is None:
-        return recipe
-    return recipe.shaped_like(begun.model.config, characters=begun.tokenizer.eot_id is None)
+    if begun := begin_with(options.init_from):
+        recipe = recipe.shaped_like(begun.model.config, characters=begun.tokenizer.eot_id is None)
+    return recipe
 
 
 class FolderRun:
@@ -262,17 +260,16 @@ class FolderRun:
         elif self.folder.exists() and any(self.folder.iterdir()):
             raise GPTError("training.out_not_empty", path=self.folder)
         self.data = self._data()
-        if self.saved is not None and self.saved["text"] != self.data.fingerprint:
-            text = options.text or options.characters or "Shakespeare"
-            raise GPTError("training.other_text", text=text, folder=self.folder)
+        is_same = self.saved is None or self.saved["text"] == self.data.fingerprint
+        text = options.text or options.characters or "Shakespeare"
+        require(is_same, "training.other_text", text=text, folder=self.folder)
 
     def _data(self) -> TextDataset | StoryDataset:
         options, recipe, begun = self.options, self.recipe, begin_with(self.options.init_from)
         vocabulary = None if begun is None else begun.tokenizer
-        if vocabulary is not None and vocabulary.eot_id is None and options.text:
-            raise GPTError("training.begun_with_characters")
-        if vocabulary is not None and vocabulary.eot_id is not None and not options.text:
-            raise GPTError("training.begun_with_stories")
+        if vocabulary is not None:
+            require(vocabulary.eot_id is not None or not options.text, "training.begun_with_characters")
+            require(vocabulary.eot_id is None or options.text, "training.begun_with_stories")
         if self.saved is not None and options.text:
             vocabulary = find_vocabulary(self.folder, len(self.saved["model"]["wte.weight"]))
         if options.text:
@@ -293,7 +290,7 @@ class FolderRun:
         """
         recipe = self.recipe
         model = recipe.new_model(self.data.vocabulary.n_vocab)
-        if (begun := begin_with(self.options.init_from)) is not None:
+        if begun := begin_with(self.options.init_from):
             model.load_state_dict(begun.model.state_dict())
         trainer = Trainer(model, recipe, process, compiled=self.options.compile)
         if self.saved is not None:

@@ -16,6 +16,7 @@ import torch
 from tokenizers import ByteLevelBPETokenizer
 from torch import Tensor
 
+from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints.hugging_face_tokenizer import byte_letters
@@ -65,14 +66,12 @@ def training_text(text: str) -> str:
 def read_text(path: Path | str) -> str:
     """Read the `training_text` of a UTF-8 file. Raises ValueError if the file cannot be read or contains no text."""
     path = Path(path)
-    if not path.is_file():
-        raise GPTError("training.no_file", path=path)
+    require(path.is_file(), "training.no_file", path=path)
     try:
         text = training_text(path.read_bytes().decode())
     except UnicodeDecodeError as error:
         raise GPTError("training.file_not_utf8", file=path, byte=error.start) from None
-    if not text.replace(END_OF_TEXT, "").strip():
-        raise GPTError("training.no_text", path=path)
+    require(text.replace(END_OF_TEXT, "").strip(), "training.no_text", path=path)
     return text
 
 
@@ -108,7 +107,6 @@ def split_stories(stories: list[str], held_back: float, seed: int) -> tuple[list
 
 
 def fingerprint(stories: list[str]) -> str:
-    """Return the SHA-256 hash of the stories in their order."""
     return hashlib.sha256(END_OF_TEXT.join(stories).encode()).hexdigest()
 
 
@@ -164,10 +162,9 @@ class TextDataset:
         else:
             self.vocabulary = vocabulary or Characters(sorted(set(text)))
             ids = self.vocabulary.encode(text)
-        if len(ids) < (least := self.min_tokens(block_size)):
-            raise GPTError("training.text_too_short", n=len(ids), units=units, block_size=block_size, least=least)
-        if len(set(ids)) < 2:
-            raise GPTError("training.one_character")
+        n, least = len(ids), self.min_tokens(block_size)
+        require(n >= least, "training.text_too_short", n=n, units=units, block_size=block_size, least=least)
+        require(len(set(ids)) >= 2, "training.one_character")
         self.start = first_words(text) if len(first_words(text).encode()) <= block_size // 2 else text[0]
         n_training = int(len(ids) * (1 - held_back))
         n_validation = min(max(len(ids) - n_training, block_size + 1), len(ids) - block_size - 1)
@@ -206,8 +203,7 @@ def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, p
     """Return the int32 ids of each story, preceded by end-of-text. Raises ValueError if there are too few ids."""
     documents = [np.array([tokenizer.eot_id, *tokenizer.encode(story)], dtype=np.int32) for story in stories]
     n_tokens = sum(map(len, documents))
-    if n_tokens <= block_size:
-        raise GPTError("training.part_too_short", part=part, n=n_tokens, block_size=block_size)
+    require(n_tokens > block_size, "training.part_too_short", part=part, n=n_tokens, block_size=block_size)
     return documents
 
 

@@ -13,8 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from gpt.analysis.predictions import TokenStatistics, text_statistics
 from gpt.background import Progress
-from gpt.checks import check_integer
-from gpt.errors import GPTError
+from gpt.checks import check_integer, require
 from gpt.generate import generate
 from gpt.model import GPT
 from gpt.models.checkpoints.layouts import SCALES
@@ -37,7 +36,6 @@ class Score:
 
     @property
     def loss(self) -> float:
-        """Loss in nats per token."""
         return self.nats / self.n_tokens
 
     @property
@@ -133,8 +131,7 @@ def score_text(
     max_stride = max(1, block_size - 1)
     stride = max(1, block_size // 2) if stride is None else stride
     check_integer("stride", stride, 1, max_stride)
-    if len(ids) < 2:
-        raise GPTError("experiment.loss_too_short", n=len(ids))
+    require(len(ids) >= 2, "experiment.loss_too_short", n=len(ids))
     pairs = windows(list(ids), max_stride, stride)  # the last token of a window is a target only
     losses: list[TokenStatistics] = []
     for done, (inputs, targets) in enumerate(pairs, start=1):

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from gpt.background import lower_priority
+from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.writing import save_model
@@ -236,10 +237,9 @@ class RunQueue:
         """
         with self._lock:
             waiting = self.waiting()
-            if len(waiting) >= MAX_WAITING:
-                raise GPTError("training.queue_full", n=MAX_WAITING)
-            if [self._owners[each] for each in waiting].count(owner) >= MAX_WAITING_OF_OWNER:
-                raise GPTError("training.queue_full_of_owner", n=MAX_WAITING_OF_OWNER)
+            n_own = [self._owners[each] for each in waiting].count(owner)
+            require(len(waiting) < MAX_WAITING, "training.queue_full", n=MAX_WAITING)
+            require(n_own < MAX_WAITING_OF_OWNER, "training.queue_full_of_owner", n=MAX_WAITING_OF_OWNER)
             self._owners[run] = owner
             self.waiting()
 

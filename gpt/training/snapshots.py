@@ -116,7 +116,6 @@ class Evaluation:
 
     @cached_property
     def n_bytes(self) -> int:
-        """Size of the attention weights and the snapshot, in bytes."""
         return self.attn_weights.nbytes + sum(tensor.nbytes for tensor in self.weights.values())
 
 
