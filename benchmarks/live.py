@@ -13,10 +13,10 @@ import os
 import time
 from dataclasses import replace
 
+from gpt.training.data import TASKS, TaskDataset
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.snapshots import RunProgress
-from gpt.training.tasks import TASKS, TaskDataset
 
 GOAL = 0.99
 TICK_SECONDS = 0.05

@@ -26,7 +26,7 @@ from gpt.models.loading import LoadedModel
 from gpt.models.sources import BUNDLED, load_model
 from gpt.sampling import SamplingParams
 from gpt.trace import LayerTrace, Trace
-from gpt.training.tasks import TASKS, TaskDataset
+from gpt.training.data import TASKS, TaskDataset
 
 TEXTS = (
     "Tom was sad because he lost his",

@@ -24,6 +24,7 @@ from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_upload, remove_model
+from gpt.training.data import Dataset
 from gpt.training.recipe import Recipe
 from gpt.training.snapshots import (
     Evaluation,
@@ -35,7 +36,6 @@ from gpt.training.snapshots import (
     snapshot_steps,
     unpack_model,
 )
-from gpt.training.tasks import Dataset
 from gpt.training.trainer import Trainer
 
 N_EVALUATIONS = 32  # per run, each with a snapshot of the weights

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from gpt.training.tasks import TASKS, TaskDataset
+from gpt.training.data import TASKS, TaskDataset
 from tests.browser.playground_page import open_playground, open_tab, picked
 
 pytestmark = pytest.mark.thorough

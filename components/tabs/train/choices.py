@@ -13,10 +13,9 @@ import numpy as np
 import gpt
 from components.errors import PageError
 from components.i18n import t
-from gpt.training.data import MAX_TEXT_BYTES, TextDataset, shakespeare_text, training_text
+from gpt.training.data import MAX_TEXT_BYTES, TASKS, Dataset, TaskDataset, TextDataset, shakespeare_text, training_text
 from gpt.training.live_run import TIME_LIMIT_SECONDS
 from gpt.training.recipe import LIVE_RECIPES, Recipe
-from gpt.training.tasks import TASKS, Dataset, TaskDataset
 
 SHAKESPEARE, TEXT = "shakespeare", "text"
 KINDS = tuple(LIVE_RECIPES)

@@ -29,9 +29,9 @@ from components.widgets.flow import flow
 from components.widgets.heads import heads, heads_data, largest_side, max_pooled
 from components.widgets.simple import growth, growth_data, table
 from gpt import LoadedModel
+from gpt.training.data import N_TEST_EXAMPLES
 from gpt.training.live_run import LiveRun
 from gpt.training.snapshots import Evaluation, RecordedRun, RunProgress, bundled_recording
-from gpt.training.tasks import N_TEST_EXAMPLES
 
 T = TypeVar("T")
 Run = LiveRun | RecordedRun

@@ -37,11 +37,10 @@ from components.tabs.train.tab import OWN, Train, progress_of
 from gpt import GPT, GPTConfig
 from gpt.models.registry import get_model, list_models
 from gpt.training import snapshots as recorded_run
-from gpt.training.data import TextDataset
+from gpt.training.data import TASKS, TaskDataset, TextDataset
 from gpt.training.live_run import LiveRun, RunQueue
 from gpt.training.recipe import Recipe
 from gpt.training.snapshots import SnapshotFigures, bundled_recording, save_snapshot
-from gpt.training.tasks import TASKS, TaskDataset
 from tests.components.drawing import Drawn, compute_now
 
 TINY = Recipe(n_layer=1, n_head=1, n_embd=8, steps=1, batch_size=2, warmup=1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
+from gpt.training.data import TASKS, Dataset, TaskDataset
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import Recipe
-from gpt.training.tasks import TASKS, Dataset, TaskDataset
 from gpt.training.trainer import Batch
 
 TINY = Recipe(n_layer=2, n_head=2, n_embd=16, steps=12, batch_size=8, warmup=2)

@@ -14,9 +14,8 @@ import torch
 
 from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.registry import get_model, list_models
-from gpt.training.data import TextDataset
+from gpt.training.data import TASKS, TaskDataset, TextDataset, answer
 from gpt.training.live_run import LiveRun, RunQueue
-from gpt.training.tasks import TASKS, TaskDataset, answer
 from gpt.training.trainer import Batch
 from tests.gpt.training.live_runs import LONG, TIMEOUT, TINY, Gate, finished
 
@@ -26,7 +25,7 @@ def short_evaluations() -> Iterator[None]:
     """Evaluate twice per run, on 20 examples, with samples of a few tokens."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpt.training.live_run.N_EVALUATIONS", 2)
-        patch.setattr("gpt.training.tasks.N_TEST_EXAMPLES", 20)
+        patch.setattr("gpt.training.data.N_TEST_EXAMPLES", 20)
         patch.setattr("gpt.training.data.SAMPLE_TOKENS", 5)
         yield
 

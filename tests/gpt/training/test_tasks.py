@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from gpt.models.loading import LoadedModel
+from gpt.training.data import TASKS, Example, Task, TaskDataset, answer
 from gpt.training.recipe import Recipe
-from gpt.training.tasks import TASKS, Example, Task, TaskDataset, answer
 from gpt.training.trainer import Trainer
 
 EVERY_TASK = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())

@@ -11,8 +11,8 @@ import torch
 from torch.testing import assert_close
 
 from gpt.model import GPT
+from gpt.training.data import TASKS, TaskDataset
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
-from gpt.training.tasks import TASKS, TaskDataset
 from gpt.training.trainer import Batch, Muon, Process, Trainer, make_optimizers
 
 SMALL = Recipe(n_layer=2, n_head=2, n_embd=16, block_size=16, vocab_size=300, steps=100, warmup=10, decay_from=0.5)
