@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
@@ -12,6 +13,7 @@ from weakref import WeakKeyDictionary
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from gpt.analysis.concepts import WINDOW, Concepts, Dictionary, NamedConcept
 from gpt.analysis.tracing import trace_text
@@ -98,11 +100,10 @@ class LoadedModel:
     def to_tokens(self, texts: Text | Sequence[Text]) -> Tokens:
         """Encode one or more texts as tensors on the model's device. Raises the same errors as `ids_of`."""
         single = isinstance(texts, str | Tensor) or all(is_integer(each) for each in texts)
-        rows = [ids_of(self, text) for text in ([texts] if single else texts)]  # type: ignore[arg-type]
-        T = max(map(len, rows))
-        padded = [[0] * (T - len(row)) + row for row in rows]
-        mask = [[0] * (T - len(row)) + [1] * len(row) for row in rows]
-        return Tokens(torch.tensor(padded, device=self.device), torch.tensor(mask, device=self.device))
+        listed = [texts] if single else texts
+        rows = [torch.tensor(ids_of(self, text), device=self.device) for text in listed]  # type: ignore[arg-type]
+        padded = partial(pad_sequence, batch_first=True, padding_side="left")
+        return Tokens(padded(rows), padded([torch.ones_like(row) for row in rows]))
 
     def trace(self, text: Text, edits: Edits | None = None, *, gradients: bool = False) -> Trace:
         """Trace a pass over a text, including norms, head outputs and logits. gradients: see `Trace`."""

@@ -25,21 +25,16 @@ def free_memory(device: torch.device | str = "cpu") -> int:
     device = torch.device(device)
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    limits = [system_memory()]
+    free = 4 << 30  # if the system tells nothing
+    with suppress(AttributeError, ValueError, OSError):
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2  # half the installed memory
+    with suppress(OSError, KeyError):  # on Linux
+        free = read_fields(MEMINFO)["MemAvailable"] * 1024
     with suppress(OSError, ValueError):  # no container, or no limit
         limit = int((CGROUP / "memory.max").read_text())
         used = int((CGROUP / "memory.current").read_text()) - read_fields(CGROUP / "memory.stat").get("file", 0)
-        limits.append(max(0, limit - used))  # `used` excludes the page cache, which is freed on demand
-    return min(limits)
-
-
-def system_memory() -> int:
-    """Return the free main memory on Linux. Elsewhere, return half the installed memory, or 4 GiB if unknown."""
-    with suppress(OSError, KeyError):
-        return read_fields(MEMINFO)["MemAvailable"] * 1024
-    with suppress(AttributeError, ValueError, OSError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    return 4 << 30
+        free = min(free, max(0, limit - used))  # `used` excludes the page cache, which is freed on demand
+    return free
 
 
 def read_fields(path: Path) -> dict[str, int]:

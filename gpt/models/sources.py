@@ -194,17 +194,12 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     except NETWORK_ERRORS as error:
         if isinstance(error, errors.RemoteEntryNotFoundError):
             raise GPTError("hub.format", name=repo_id, file=file or CONFIG) from None
-        if (folder := cached_folder(whole)) is None:
-            raise GPTError("hub.unreachable", name=repo_id, reason=network_reason(error)) from None
-        return folder
-
-
-def network_reason(error: Exception) -> object:
-    """Return the reason for a failed download. Reports "no network" if the address is unreachable."""
-    reason = str(error).strip().split("\n")[0]
-    if isinstance(error, ConnectionError | errors.LocalEntryNotFoundError) or reason.startswith("[Errno"):
-        return GPTError("hub.no_network")
-    return reason or type(error).__name__
+        if (folder := cached_folder(whole)) is not None:
+            return folder
+        reason: object = str(error).strip().split("\n")[0] or type(error).__name__
+        if isinstance(error, ConnectionError | errors.LocalEntryNotFoundError) or str(reason).startswith("[Errno"):
+            reason = GPTError("hub.no_network")
+        raise GPTError("hub.unreachable", name=repo_id, reason=reason) from None
 
 
 def fetch_files(repo_id: str, *names: str) -> Path:

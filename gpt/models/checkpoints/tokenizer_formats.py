@@ -91,10 +91,12 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> librar
         content = bert_json(lines_of(folder / file), settings)
         usual = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
     elif (folder / file).read_bytes().startswith(b"IQ== 0\n"):  # "!", the first token of Llama 3's ranks, in base64
-        content, starts = llama3_json(folder / file), True
+        ids, merges = letters_and_merges(load_vocabulary(folder / file).encoding._mergeable_ranks)
+        control = {f"<|{name}|>": len(ids) + i for i, name in LLAMA3_MORE.items()}
+        content, starts, names = byte_level_json(ids | control, merges, *SPLITS["llama3"]), True, [*control]
+        content["model"]["ignore_merges"] = True
         usual = {"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}
-        if ends is None:
-            ends = [content["model"]["vocab"][name] for name in (usual["eos_token"], "<|eot_id|>")]
+        ends = [control[name] for name in ("<|end_of_text|>", "<|eot_id|>")] if ends is None else ends
     else:
         content, usual = sentence_piece_json(folder / file), {"bos_token": "<s>", "eos_token": "</s>"}
         starts = str(settings.get("tokenizer_class") or family).lower().startswith(STARTS_TEXTS)
@@ -208,14 +210,6 @@ def bert_json(tokens: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "model": {**model, "max_input_chars_per_word": 100},
     }
-
-
-def llama3_json(path: Path) -> dict[str, Any]:
-    ids, merges = letters_and_merges(load_vocabulary(path).encoding._mergeable_ranks)
-    control = {f"<|{name}|>": len(ids) + i for i, name in LLAMA3_MORE.items()}
-    content = byte_level_json(ids | control, merges, *SPLITS["llama3"])
-    content["model"]["ignore_merges"] = True
-    return content | {"added_tokens": [{"id": i, "content": name, "special": True} for name, i in control.items()]}
 
 
 def sentence_piece_json(path: Path) -> dict[str, Any]:
