@@ -55,7 +55,7 @@ class SavedDocument:
 
     @classmethod
     def from_json(cls, text: str) -> SavedDocument:
-        """Parse an untrusted file. Raises ValueError if it is invalid. `check` compares the document with a model."""
+        """Parse an untrusted file. Raises ValueError if it is invalid. `edits_for` compares it with a model."""
         require(len(text) <= MAX_FILE_CHARS, "document_file.too_long", n=len(text), limit=MAX_FILE_CHARS)
         try:
             data = json.loads(text)

@@ -52,7 +52,7 @@ class ConnectionLost(Exception):
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Arguments to `gpt.models.sources.load_model` for a replica.
+    """Arguments to `gpt.models.sources.load_model` for a replica, sent as JSON with every request.
 
     location: a name, a path or a repository. hints: further arguments.
     """
@@ -60,15 +60,6 @@ class ModelSpec:
     location: str
     precision: str
     hints: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def model_id(self) -> str:
-        """The id that is sent with every request."""
-        return json.dumps(vars(self))
-
-    @classmethod
-    def from_id(cls, model_id: str) -> ModelSpec:
-        return cls(**json.loads(model_id))
 
 
 class Cluster:
@@ -140,7 +131,7 @@ class Cluster:
         """Send the request and put its replies into the queue, followed by None or an error."""
         end: Exception | None = ConnectionLost()
         try:
-            headers = {MODEL_HEADER: spec.model_id}
+            headers = {MODEL_HEADER: json.dumps(vars(spec))}
             async with self.client.stream("POST", self.url, json=request, headers=headers) as answer:
                 # Ray answers 404 while the application is being started, and after it has been ended.
                 end = ConnectionLost(answered=answer.status_code != httpx.codes.NOT_FOUND)

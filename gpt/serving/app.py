@@ -7,6 +7,7 @@ client (`gpt.inference.cluster`), started with `python app.py --cluster http://H
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -53,7 +54,7 @@ class Models:
 
     @serve.multiplexed(max_num_models_per_replica=MAX_MODELS)  # type: ignore[untyped-decorator]
     async def model(self, model_id: str) -> Replica:
-        replica = await asyncio.to_thread(Replica, ModelSpec.from_id(model_id))
+        replica = await asyncio.to_thread(Replica, ModelSpec(**json.loads(model_id)))
         self._in_memory.add(replica)
         return replica
 

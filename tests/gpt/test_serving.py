@@ -22,7 +22,7 @@ NEVER = threading.Event()
 
 @pytest.fixture(scope="module")
 def replica() -> Replica:
-    return Replica(ModelSpec.from_id(SPEC.model_id))
+    return Replica(SPEC)
 
 
 @pytest.fixture(scope="module")
