@@ -336,7 +336,10 @@ export function card(element, trigger, props, call) {
       }
       const { node, built } = entry;
       const now = live[`live.${node.name}`] ?? {};
-      if (node.live && !Object.keys(now).length) continue; // inside a hidden part
+      if (node.live && !Object.keys(now).length) { // inside a hidden part, so its properties are unknown
+        if (part instanceof HTMLButtonElement) [part.disabled, entry.shown] = [false, null];
+        continue;
+      }
       if ("hidden" in now) part.hidden = now.hidden;
       const texts = Object.entries(node.words ?? {}).map(([name, key]) => [name, words[key]]);
       const properties = { ...node, ...Object.fromEntries(texts), ...now, ...unhandled(node) };

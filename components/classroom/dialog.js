@@ -20,6 +20,7 @@ export function createDialog() {
   const problem = make("p", "", "", { role: "status" });
   const [page, stops, room] = [makeLink(), makeLink(), makeLink()];
   const lines = make("textarea", "", "", { rows: "9", spellcheck: "false", wrap: "off" });
+  lines.value = read("localStorage", STOPS) ?? "";
   const [add, start, makeIt] = ["add", "start", "link"].map((name) => say(makeButton(""), `class.stops.${name}`));
   const follow = makeButton("", "", {}, () => ask({ do: "room", on: !answer?.room }));
   const followers = make("p");
@@ -118,7 +119,6 @@ export function createDialog() {
   return {
     open() {
       asks = true;
-      lines.value ||= read("localStorage", STOPS) ?? "";
       ask();
     },
 

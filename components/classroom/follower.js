@@ -93,6 +93,7 @@ export function createFollower(onChange) {
 
   /** Hides the message about why following ended. */
   function forget() {
+    if (ended === "over") askClass({ do: "alone", code: "" }); // nobody can follow it again
     ended = "";
     onChange();
   }

@@ -18,6 +18,7 @@ _SHADES = style.SEQUENTIAL[:4]  # light enough for text on top
 _AROUND_ZERO = style.DIVERGING[2:-2]  # also light enough for text
 _SCALE = 168  # length of a colour scale in pixels, including margins
 _TEXT_COLUMNS = 14  # maximum number of columns with numbers in the cells
+_FEW = 8  # rows or columns of a grid that are numbered each
 
 
 def _cells(
@@ -252,10 +253,11 @@ def grid(
     tip = f"{style.escape(value_title)} {place}: %{{z:.4f}}"
     cells = _cells(values, -largest, largest, style.DIVERGING, tip, customdata=number, xgap=0, ygap=0)
     cells |= {"y0": first[0], "x0": first[1]}
+    numbered: dict[str, Any] = {"showticklabels": bool(x_title), "automargin": True}
     return style.figure(
         [cells | _scale_above([-largest, 0, largest], [f"−{largest:.2g}", "0", f"{largest:.2g}"])],
-        style.bare_axis(x_title, showticklabels=bool(x_title), automargin=True),
-        style.bare_axis(y_title, showticklabels=bool(y_title), automargin=True, autorange="reversed"),
+        style.bare_axis(x_title, **numbered, dtick=1 if columns <= _FEW else None),
+        style.bare_axis(y_title, **numbered, dtick=1 if rows <= _FEW else None, autorange="reversed"),
         height=280,
         margin=(4, 4, 40, 4),
         shapes=[] if cell is None else [style.outline((cell[1], cell[1]), (cell[0], cell[0]))],

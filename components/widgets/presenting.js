@@ -32,8 +32,8 @@ export function endPresentation() {
 /** @param {number} by */
 export function step(by) {
   if (steppers.film?.(by) || steppers.stops?.(by) || steppers.film) return;
-  const button = /** @type {HTMLElement | null} */ (document.querySelector(by > 0 ? "#step" : "#undo"));
-  if (button?.offsetParent) return button.click();
+  const [text, button] = /** @type {(HTMLElement | null)[]} */ (["#prompt", by > 0 ? "#step" : "#undo"].map((id) => document.querySelector(id)));
+  if (text?.offsetParent) return button?.click(); // the button may be among the closed controls
   const tokens = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("#dock [role=option]")]);
   tokens[tokens.findIndex((each) => each.ariaSelected === "true") + by]?.click();
 }

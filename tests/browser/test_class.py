@@ -65,6 +65,8 @@ def test_a_page_follows_into_another_tab_again_after_it_went_on_alone_and_until_
     page.locator("#class-dialog").get_by_role("button", name="Stop", exact=True).click()
     expect(bar(other)).to_contain_text("老师已停止共享")
     expect(other).not_to_have_url(re.compile("follow="))
+    bar(other).get_by_role("button", name="关闭").click()
+    expect(bar(other)).to_be_hidden()
 
 
 def test_the_stops_of_a_link_are_stepped_by_keys_through_the_film_and_on(page, site):
@@ -91,3 +93,7 @@ def test_the_stops_of_a_link_are_stepped_by_keys_through_the_film_and_on(page, s
     bar(page).get_by_role("button", name="Close").click()
     expect(bar(page)).to_be_hidden()
     expect(page).not_to_have_url(re.compile("class="))
+    open_more(page)
+    page.get_by_role("button", name="Present").click()
+    page.keyboard.press("PageDown")  # writes a word, although the button for it is not shown
+    expect(page.locator("#prompt textarea")).to_have_value(re.compile("looked for her .+"))
