@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import NamedTuple, overload
 
 import torch
 from torch import Tensor
@@ -158,8 +158,7 @@ class CopyingHeads:
     loss: float
 
 
-@dataclass(frozen=True)
-class CopyingScores:
+class CopyingScores(NamedTuple):
     """Scores of all heads, each (n_layer, n_head). loss: see `CopyingHeads`."""
 
     induction: Tensor
@@ -189,10 +188,9 @@ def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, 
 
 def copying_heads(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:
     """Find the heads that copy best according to `copying_scores`."""
-    scores = copying_scores(model, start, length, seed=seed)
-    tables = scores.induction, scores.previous_token
+    *tables, loss = copying_scores(model, start, length, seed=seed)
     best, previous = (HeadScore(*head, float(x[head])) for head, x in zip(_best_pair(*tables), tables, strict=True))
-    return CopyingHeads(best, previous, scores.loss)
+    return CopyingHeads(best, previous, loss)
 
 
 def _best_pair(induction: Tensor, previous_token: Tensor) -> tuple[tuple[int, int], tuple[int, int]]:

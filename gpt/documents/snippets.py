@@ -42,7 +42,7 @@ def python_snippet(
     require(not document.dropped, "document.dropped")
     edits, trial_edits, n_prompt = document.edits or Edits(), trial_edits or Edits(), document.n_prompt
     positions = range(n_prompt, len(document.ids))
-    prompt = tokens_as_python(document, range(n_prompt), prompt=True)
+    prompt = tokens_as_python(document, range(n_prompt))
     edits_argument = "" if edits == Edits() else f", edits={edits_as_python(edits)}"
     lines = [loading_line(document.loaded), f"document = Generation(loaded, {prompt}{edits_argument})"]
     written = None
@@ -92,11 +92,11 @@ def loading_line(loaded: LoadedModel) -> str:
     return f"loaded = load_model({loaded.name!r}{options}){hint}"
 
 
-def tokens_as_python(document: Generation, positions: range, *, prompt: bool = False) -> str:
+def tokens_as_python(document: Generation, positions: range) -> str:
     """Return these tokens as a Python literal: a string if it encodes to the same ids, else a list of ids."""
     ids = document.ids[positions.start : positions.stop]
     held = document.held_after(positions.stop - 1)
-    text = prompt_text(document.tokenizer, ids, held, follows=not prompt)
+    text = prompt_text(document.tokenizer, ids, held, follows=positions.start > 0)
     return repr(ids if text is None else text)
 
 

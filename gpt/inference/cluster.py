@@ -84,11 +84,10 @@ class Cluster:
         """Whether the cluster answers, which is checked every CHECK_SECONDS."""
         with self._lock:
             if time.monotonic() - self._checked >= CHECK_SECONDS:
-                try:
+                self._answers = False
+                with suppress(httpx.HTTPError):
                     answer = httpx.get(httpx.URL(self.url).join("/-/healthz"), timeout=ANSWER_SECONDS)
                     self._answers = answer.status_code == httpx.codes.OK
-                except httpx.HTTPError:
-                    self._answers = False
                 self._checked = time.monotonic()
             return self._answers
 
