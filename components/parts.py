@@ -184,8 +184,8 @@ class ControlOptions(TypedDict, total=False):
     low, high, step: of a slider. typed_step: step for typed numbers, if finer. choices: of a choice, select or pick
     list. labelled: whether a choice's label is visible; otherwise only screen readers read it. beside: put a select's
     label on the same line. most: maximum number of picked entries; if 1, a new one replaces the old one. max_length:
-    of a text box. on_enter: receives the text when Enter is pressed, and limits the text box to one line. whole: accept
-    only integers in a number field; the default.
+    of a text box. on_enter: receives the text when Enter is pressed, and limits the text box to one line, as
+    one_line does. whole: accept only integers in a number field; the default.
     """
 
     value: Live
@@ -203,6 +203,7 @@ class ControlOptions(TypedDict, total=False):
     beside: bool
     most: int
     max_length: int
+    one_line: bool
     on_enter: Action
     whole: bool
 
@@ -243,7 +244,7 @@ slider = _control("slider", "low", "high", "step", "typed_step")  # with a numbe
 choice = _control("choice", "choices", "labelled")  # a few values side by side; sends the chosen one
 select = _control("select", "choices", "beside")  # a drop-down list; sends the chosen value
 pick_list = _control("pick_list", "choices", "most")  # sends the selected values and typed strings
-text_box = _control("text_box", "max_length")  # of one or more lines; sends the text after each key press
+text_box = _control("text_box", "max_length", "one_line")  # sends the text after each key press
 number_box = _control("number_box", "whole")  # sends the number, or None for anything else
 check_box = _control("check_box")  # sends a bool
 

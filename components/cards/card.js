@@ -243,7 +243,7 @@ function setChoices(list, choices) {
     });
   },
 
-  text_box: ({ max_length, actions }, { act }) => {
+  text_box: ({ max_length, one_line, actions }, { act }) => {
     const box = make("textarea", "", "", { rows: "1", spellcheck: "false", maxlength: max_length });
     const fit = () => {
       box.style.height = "auto";
@@ -254,9 +254,9 @@ function setChoices(list, choices) {
       act(box.value);
     });
     box.addEventListener("keydown", (event) => {
-      if (!actions?.enter || event.key !== "Enter" || event.isComposing) return;
+      if (!(actions?.enter || one_line) || event.key !== "Enter" || event.isComposing) return;
       event.preventDefault();
-      act(box.value, "enter");
+      if (actions?.enter) act(box.value, "enter");
     });
     return labelled("text-box", [box], ({ placeholder = "", value }) => {
       box.placeholder = placeholder;

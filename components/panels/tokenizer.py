@@ -149,7 +149,7 @@ def ladder_of(side: str) -> Part:
 
 SECTION = panel.section(
     answer,
-    text_box(Typed.word, "bpe.word", info="bpe.word.info", on=type_word),
+    text_box(Typed.word, "bpe.word", one_line=True, info="bpe.word.info", on=type_word),
     columns(*map(ladder_of, SIDES)),
     question("bpe.text.question"),
     text_box(Typed.text, "bpe.text"),

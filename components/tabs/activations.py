@@ -110,10 +110,11 @@ def swap(s: Any) -> str:
     values |= {"before": percent(before[best].item()), "name": ACTIVATIONS[other]}
     if other == own:
         return t("activations.swap.same", **values)
-    values |= {"after": percent(after[best].item()), "new_best": quoted(tokenizer, int(after.argmax().item()))}
-    return t("activations.swap.says", moved=percent(round(moved, 6)), **values) + t(
-        "activations.pale", name=ACTIVATIONS[own]
-    )
+    values |= {"after": percent(after[best].item()), "moved": percent(round(moved, 6))}
+    says = t("activations.swap.says" if values["before"] != values["after"] else "activations.swap.still", **values)
+    if (now := int(after.argmax())) != best:
+        says += t("hidden.best", best=quoted(tokenizer, now), p=percent(after[now].item()))
+    return says + t("activations.pale", name=ACTIVATIONS[own])
 
 
 curves = kit.picture("curves", lambda s: curves_chart(s[Chosen].x))

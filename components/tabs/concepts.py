@@ -215,7 +215,13 @@ tab.cards(
                 value=layer_of,
                 show=lambda s: has_concepts(s) and not s[Chosen].search,  # which covers all layers
             ),
-            text_box(Chosen.search, "concepts.search", placeholder="concepts.search.placeholder", show=has_concepts),
+            text_box(
+                Chosen.search,
+                "concepts.search",
+                one_line=True,
+                placeholder="concepts.search.placeholder",
+                show=has_concepts,
+            ),
         ),
         says("concepts-lead", lead),
         features("concepts-features", draw=active_features, on=pick, on_input=pick, answer="concepts-detail"),

@@ -34,13 +34,14 @@ defineWidget("table", (root, { options }) => {
 });
 
 defineWidget("snippets", (root) => {
-  const list = find(root, "ol");
+  const [title, list] = [find(root, "h3"), find(root, "ol")];
   let key = "";
 
   /** @param {{ name?: string, snippets?: [word: string, level: number][][] }} data */
   function draw({ name = "", snippets = [] }) {
-    setText(find(root, "h3"), name);
-    root.hidden = !name;
+    setText(title, name);
+    title.hidden = !name;
+    root.hidden = !snippets.length;
     const fresh = JSON.stringify(snippets);
     if (fresh === key) return;
     key = fresh;

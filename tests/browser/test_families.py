@@ -18,7 +18,7 @@ PICTURES = {
     "inside": ("path svg",),
     "why": ("why-flow svg",),
     "change": ("change-switches [role=gridcell]",),
-    "activations": ("curves .main-svg", "pre-activations .main-svg", "stream-norms .main-svg", "neurons .main-svg"),
+    "activations": ("curves .main-svg", "pre-activations .main-svg", "stream-norms .main-svg", "neurons-examples li"),
     "embeddings": ("nearest-tokens .main-svg",),
 }
 

@@ -330,13 +330,14 @@ def next_token_change(s: Any) -> str:
     if not changes:
         return t("change.bars.same", token=token, best=quoted(tokenizer, best), p=percent(before[best]))
     most = int(np.abs(after - before).argmax())
+    was, becomes = percent(before[most]), percent(after[most])
     sentence = t(
-        "change.bars.says",
+        "change.bars.says" if was != becomes else "change.bars.still",
         changes=changes,
         token=token,
         most=quoted(tokenizer, most),
-        before=percent(before[most]),
-        after=percent(after[most]),
+        before=was,
+        after=becomes,
         bits=_bits(found.bits[position]),
     )
     if best != now:

@@ -110,7 +110,7 @@ def draw_film(s: Any) -> Data:
 
 
 def film(s: Any, scene: Scene) -> Data:
-    cause, said = main_cause(s)
+    (cause, said), falls = main_cause(s), s.cached(reason_falls)
     recording, config, layer, position = scene.recording, scene.config, scene.layer, scene.position
     guesses, drawn, told = _guesses(scene, s[traced]), _draw(s, scene), _stories(s)
     weights = recording.attn_weights(layer, position, position + 1)[:, 0].float().numpy()
@@ -137,7 +137,7 @@ def film(s: Any, scene: Scene) -> Data:
         values |= {name: f"“{token.strip()}”", f"{name}_p": percent(p)}
     variants = {
         "yours": "hidden" if s.hidden else "",
-        "cause": "" if cause else "none",
+        "cause": "" if cause else "none" if falls is None or falls.all_words else "alone",
         "rows": {0: "first", 1: "second"}.get(layer, ""),
         "layers": "one" if config.n_layer == 1 else "",
         "draw": "greedy" if drawn["number"] is None else "",

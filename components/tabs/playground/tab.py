@@ -205,7 +205,7 @@ def _settings() -> tuple[Part, ...]:
         row(
             *(_slider(name) for name in ("top_k", "top_p", "min_p", "repetition_penalty")),
             slider("length", low=1, high=MAX_LENGTH, step=1, info="length.info", **_setting("length")),
-            text_box("seed", max_length=18, placeholder="seed.placeholder", **_setting("seed")),
+            text_box("seed", max_length=18, one_line=True, placeholder="seed.placeholder", **_setting("seed")),
             select(
                 "pace",
                 choices=lambda s: [(str(pace) if pace else t("pace.full"), pace) for pace in PACES],

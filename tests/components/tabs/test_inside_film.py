@@ -145,6 +145,11 @@ def test_every_sentence_is_complete(language: Any, name: str, temperature: float
         assert not [text for text in texts if re.search(r"[{}]|None|nan", text)]
 
 
+def test_the_first_token_has_no_earlier_word(inside: Filmed) -> None:
+    inside.session.selection = Selection(position=0, layer=LAYER, head=HEAD)
+    assert "no earlier word" in inside.film()["words"]["cause"]["says"]
+
+
 def test_opening_stepping_leaving_and_what_the_last_card_offers(inside: Filmed) -> None:
     session, taken = inside.session, list[str]()
     session.tab = "playground"
