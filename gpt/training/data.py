@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import chain, count, islice, pairwise
 from pathlib import Path
 from string import ascii_lowercase
-from typing import Literal
 
 import numpy as np
 import torch
@@ -31,7 +30,7 @@ from gpt.training.evaluation import sample
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch
 
-Units = Literal["characters", "bytes"]
+BYTES = bpe_tokenizer({bytes([n]): n for n in range(256)})  # for texts with too many different characters
 MAX_TEXT_BYTES = 1_000_000
 VALIDATION_ROWS = 32
 MAX_EXAMPLE_TOKENS = 48
@@ -139,10 +138,10 @@ def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
 class TextDataset:
     """A text that is split into rows of one context.
 
-    units: whether each token is a character or a byte. held_back: fraction at the end of the text to hold back for
-    validation, at least one context. start: the first line, or its first words. vocabulary: vocabulary of the model
-    whose training continues; defaults to a new one created from the text. Raises ValueError if the text is too short,
-    repeats a single character, or has a character that the vocabulary lacks.
+    held_back: fraction at the end of the text to hold back for validation, at least one context. start: the first line,
+    or its first words. vocabulary: BYTES, or the vocabulary of the model whose training continues; defaults to the
+    characters of the text. Raises ValueError if the text is too short, repeats a single character, or has a character
+    that the vocabulary lacks.
 
     validation: rows that are not used for training. example: ids of one of them, on which attention is recorded. query:
     the position in `example` that predicts the answer's first token. fingerprint: hash of the text. held_back: texts to
@@ -153,7 +152,6 @@ class TextDataset:
         self,
         text: str,
         *,
-        units: Units = "characters",
         block_size: int = 64,
         seed: int = 0,
         held_back: float = 0.1,
@@ -163,13 +161,9 @@ class TextDataset:
         text = training_text(text)
         self.name, self.seed, self.block_size = name, seed, block_size
         self.fingerprint = fingerprint(["characters", text])
-        if units == "bytes":
-            ids = list(text.encode())
-            self.vocabulary: Vocabulary = bpe_tokenizer({bytes([n]): n for n in range(256)})
-        else:
-            self.vocabulary = vocabulary or Characters(sorted(set(text)))
-            ids = self.vocabulary.encode(text)
-        n, least = len(ids), self.min_tokens(block_size)
+        self.vocabulary = vocabulary or Characters(sorted(set(text)))
+        ids = self.vocabulary.encode(text)
+        n, least, units = len(ids), self.min_tokens(block_size), "bytes" if vocabulary is BYTES else "characters"
         require(n >= least, "training.text_too_short", n=n, units=units, block_size=block_size, least=least)
         require(len(set(ids)) >= 2, "training.one_character")
         self.start = first_words(text) if len(first_words(text).encode()) <= block_size // 2 else text[0]

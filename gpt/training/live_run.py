@@ -64,17 +64,15 @@ class LiveRun:
         self._model: GPT | None = None  # once it is trained
         self.registered_name: str | None = None
 
-    def start(self, on_end: Callable[[], object] = lambda: None) -> bool:
-        """Start training. Returns False if the run has already started or ended.
+    def start(self, on_end: Callable[[], object] = lambda: None) -> None:
+        """Start training. Does nothing if the run has already started or ended.
 
         on_end: called in the run's thread when it ends."""
         with self._changed:
-            if not self._enter("training", "waiting"):
-                return False
-            self._started = time.monotonic()
-            self._thread = threading.Thread(target=self._run, args=[on_end], name="live training", daemon=True)
-            self._thread.start()
-        return True
+            if self._enter("training", "waiting"):
+                self._started = time.monotonic()
+                self._thread = threading.Thread(target=self._run, args=[on_end], name="live training", daemon=True)
+                self._thread.start()
 
     def pause(self) -> None:
         """Pause after the current update, until `resume` is called."""
@@ -163,7 +161,7 @@ class LiveRun:
         self._evaluate(trainer)
         while trainer.step < steps and self._may_continue():
             factor = self.rate_factor
-            rate = trainer.learning_rate(factor)
+            rate = self.recipe.learning_rate * factor * self.recipe.lr_factor(trainer.step)
             loss = trainer.update(self.dataset.batch(trainer.step, self.recipe.batch_size), factor)
             self._note(losses=(*self._progress.losses, LossPoint(loss, rate)))
             if trainer.step in moments and trainer.step < steps:
@@ -248,7 +246,7 @@ class RunQueue:
         with self._lock:
             self._owners = {run: owner for run, owner in self._owners.items() if not run.progress.ended}
             for run in [*self._owners][: self.max_running]:
-                run.start(self.waiting)  # does nothing if it has started
+                run.start(self.waiting)
             return [run for run in self._owners if run.state == "waiting"]
 
     def position(self, run: LiveRun) -> int:

@@ -137,10 +137,6 @@ class Trainer:
     def n_tokens(self) -> int:
         return self.step * self.recipe.batch_size * self.recipe.block_size
 
-    def learning_rate(self, factor: float = 1.0) -> float:
-        """Return the learning rate for the next update: Muon's if Muon is used, else AdamW's."""
-        return self.recipe.learning_rate * factor * self.recipe.lr_factor(self.step)
-
     def update(self, batch: Batch, rate_factor: float = 1.0) -> float:
         """Make one update on a batch split among the processes. Returns the mean loss before the update, in nats.
 

@@ -13,7 +13,16 @@ import numpy as np
 import gpt
 from components.errors import PageError
 from components.i18n import t
-from gpt.training.data import MAX_TEXT_BYTES, TASKS, Dataset, TaskDataset, TextDataset, shakespeare_text, training_text
+from gpt.training.data import (
+    BYTES,
+    MAX_TEXT_BYTES,
+    TASKS,
+    Dataset,
+    TaskDataset,
+    TextDataset,
+    shakespeare_text,
+    training_text,
+)
 from gpt.training.live_run import TIME_LIMIT_SECONDS
 from gpt.training.recipe import LIVE_RECIPES, Recipe
 
@@ -56,7 +65,7 @@ def dataset_for(kind: str, text: str) -> Dataset:
     if kind == SHAKESPEARE:
         return TextDataset(shakespeare_text(), block_size=LIVE_RECIPES[kind].block_size, name=SHAKESPEARE)
     check_text(text)
-    return TextDataset(text, units="bytes" if len(set(text)) > MAX_DISTINCT_CHARACTERS else "characters")
+    return TextDataset(text, vocabulary=BYTES if len(set(text)) > MAX_DISTINCT_CHARACTERS else None)
 
 
 def check_text(text: str) -> None:

@@ -37,7 +37,7 @@ from components.tabs.train.tab import OWN, Train, progress_of
 from gpt import GPT, GPTConfig
 from gpt.models.registry import get_model, list_models
 from gpt.training import snapshots as recorded_run
-from gpt.training.data import TASKS, TaskDataset, TextDataset
+from gpt.training.data import BYTES, TASKS, TaskDataset
 from gpt.training.live_run import LiveRun, RunQueue
 from gpt.training.recipe import Recipe
 from gpt.training.snapshots import SnapshotFigures, bundled_recording, save_snapshot
@@ -176,7 +176,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = GPTConfig(257, 128, n_layer=2, n_head=2, n_embd=16)
     for step in STEPS:
         model = GPT(config, generator=torch.Generator().manual_seed(step))
-        save_snapshot(folder, step, model, TextDataset("bytes" * 60, units="bytes").vocabulary)
+        save_snapshot(folder, step, model, BYTES)
     figures = [
         SnapshotFigures(
             step=step,

@@ -13,8 +13,9 @@ from tokenizers import ByteLevelBPETokenizer
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
-from gpt.tokenizer import END_OF_TEXT, Tokenizer
+from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
 from gpt.training.data import (
+    BYTES,
     StoryDataset,
     TextDataset,
     character_vocabulary,
@@ -132,22 +133,22 @@ def test_a_pasted_byte_order_mark_is_not_learned_and_one_inside_the_text_is() ->
 
 
 @pytest.mark.parametrize(
-    ("text", "units", "said"),
+    ("text", "vocabulary", "said"),
     [
-        ("short", "characters", "the text has 5 characters: with a context of 64 it needs 260"),
-        ("short", "bytes", "the text has 5 bytes: with a context of 64 it needs 260"),
-        ("a" * 5000, "characters", "repeats a single character"),
+        ("short", None, "the text has 5 characters: with a context of 64 it needs 260"),
+        ("short", BYTES, "the text has 5 bytes: with a context of 64 it needs 260"),
+        ("a" * 5000, None, "repeats a single character"),
     ],
 )
-def test_invalid_texts_are_refused(text: str, units: str, said: str) -> None:
+def test_invalid_texts_are_refused(text: str, vocabulary: Vocabulary | None, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        TextDataset(text, units=units)
+        TextDataset(text, vocabulary=vocabulary)
 
 
-@pytest.mark.parametrize("units", ["characters", "bytes"])
-def test_the_held_back_end_is_in_no_batch(units: str) -> None:
-    dataset = TextDataset(TEXT, units=units, block_size=16)
-    whole = dataset.vocabulary.encode(TEXT) if units == "characters" else list(TEXT.encode())
+@pytest.mark.parametrize("vocabulary", [None, BYTES])
+def test_the_held_back_end_is_in_no_batch(vocabulary: Vocabulary | None) -> None:
+    dataset = TextDataset(TEXT, vocabulary=vocabulary, block_size=16)
+    whole = dataset.vocabulary.encode(TEXT) if vocabulary is None else list(TEXT.encode())
     assert [*dataset.training_ids.tolist(), *dataset.validation_ids.tolist()] == whole
     assert len(dataset.training_ids) == int(0.9 * len(whole))
     batch = dataset.batch(0, 64)
