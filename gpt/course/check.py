@@ -154,17 +154,10 @@ def difference(expected: Any, received: Any, tolerance: float) -> Words:
             cells = differs(a, b, tolerance).nonzero().tolist()
             *row, column = cells[0]
             start = max(0, min(column - 1, a.shape[-1] - SHOWN))
-            return say(
-                "difference",
-                shape=tuple(a.shape),
-                n=f"{len(cells):,}",
-                total=f"{a.numel():,}",
-                cell=cells[0],
-                begin=[*row, start],
-                gap=" " * len(str([*row, start])),
-                a=numbers(a[tuple(row)][start:]),
-                b=numbers(b[tuple(row)][start:]),
-            )
+            begin = [*row, start]
+            place = {"cell": cells[0], "begin": begin, "gap": " " * len(str(begin))}
+            shown = {name: numbers(each[tuple(row)][start:]) for name, each in (("a", a), ("b", b))}
+            return say("difference", shape=tuple(a.shape), n=len(cells), total=a.numel(), **place, **shown)
     return say("expected", a=numbers(a), b=numbers(b))
 
 

@@ -170,7 +170,6 @@ def solution(language: Language = "en") -> str:
 
 
 def stub(language: Language = "en") -> str:
-    """Return the program with gaps in place of the function bodies."""
     return assemble(Step.stub, language)
 
 

@@ -23,18 +23,14 @@ class Moments(NamedTuple):
     mean: float
     rms: float
 
-    @classmethod
-    def of(cls, x: Tensor) -> Moments:
-        return cls(x.mean().item(), x.square().mean().sqrt().item())
-
 
 @torch.inference_mode()
-def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> tuple[Moments, Moments]:
+def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> tuple[Moments, ...]:
     """Measure the last token's vector before and after the norm before a layer's attention, without its weights."""
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
     norm = model.blocks[layer].ln_1
     after = (before - before.mean() if isinstance(norm, LayerNorm) else before) / norm.scale(before)
-    return Moments.of(before), Moments.of(after)
+    return tuple(Moments(x.mean().item(), x.square().mean().sqrt().item()) for x in (before, after))
 
 
 @torch.inference_mode()

@@ -133,8 +133,7 @@ class ScalingCurve:
     bits_per_byte: np.ndarray
 
 
-@dataclass(frozen=True)
-class Scaling:
+class Scaling(NamedTuple):
     """A run: its command, and curves of GPT-2-style models, smallest first and the bundled one last, and of Llamas."""
 
     command: str

@@ -274,13 +274,9 @@ class FolderRun:
             vocabulary = find_vocabulary(self.folder, len(self.saved["model"]["wte.weight"]))
         if options.text:
             return StoryDataset(options.text, recipe, vocabulary)
+        text = read_text(options.characters) if options.characters else shakespeare_text()
         return TextDataset(
-            read_text(options.characters) if options.characters else shakespeare_text(),
-            block_size=recipe.block_size,
-            seed=recipe.seed,
-            held_back=recipe.held_back,
-            name="characters",
-            vocabulary=vocabulary,
+            text, block_size=recipe.block_size, seed=recipe.seed, held_back=recipe.held_back, vocabulary=vocabulary
         )
 
     def train(self, process: Process, *, stop: Callable[[], bool] = lambda: False) -> bool:

@@ -281,8 +281,7 @@ def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: 
     the second copy, because earlier tokens cannot be predicted. In all rows, the model never learns to write <unk>.
     Source: the repeated random tokens in Olsson et al. (2022), arXiv 2209.11895.
     """
-    idx, targets = Batch.of_rows(rows)
-    idx, targets = idx.clone(), targets.clone()  # they share memory
+    idx, targets = (ids.clone() for ids in Batch.of_rows(rows))  # which share memory
     rng = np.random.default_rng([recipe.seed, step, 1])
     expected = len(rows) * recipe.repeats(step)
     for row in range(int(expected + rng.random())):

@@ -74,7 +74,6 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
 
     Skips characters that the vocabulary lacks. The model must be in evaluation mode.
     """
-    device = model.device
     start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
     documents = [[*start, *tokenizer.encode(story)] for story in stories]
     unknown = tokenizer.unknown_id
@@ -84,8 +83,8 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
     nats = 0.0
     for at in range(0, len(pairs), batch_size):
         batch = pairs[at : at + batch_size]
-        inputs = pad_sequence([torch.tensor(ids, device=device) for ids, _ in batch], batch_first=True)
-        targets = pad_sequence([torch.tensor(ids, device=device) for _, ids in batch], True, -100).flatten()
+        inputs = pad_sequence([torch.tensor(ids, device=model.device) for ids, _ in batch], batch_first=True)
+        targets = pad_sequence([torch.tensor(ids, device=model.device) for _, ids in batch], True, -100).flatten()
         logits = model(inputs).flatten(0, 1).float()  # (batch x width, vocab_size)
         nats += F.cross_entropy(logits, targets, ignore_index=-100, reduction="sum").item()
     scored = [token_id for ids in documents for token_id in ids[1:] if token_id != unknown]

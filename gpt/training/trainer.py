@@ -34,7 +34,7 @@ ITERATIONS = 5
 class Process:
     """One of `world_size` processes that train together; rank 0 writes files and prints.
 
-    bf16: whether to autocast to bfloat16.
+    bf16: whether `autocast` computes matrix products in bfloat16.
     """
 
     device: torch.device
@@ -58,7 +58,6 @@ class Process:
                 tensor /= self.world_size
 
     def autocast(self) -> torch.autocast:
-        """Return the autocast context, which computes matrix products in bfloat16 if `bf16` is set."""
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.bf16)
 
 

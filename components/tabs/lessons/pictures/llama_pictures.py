@@ -47,7 +47,7 @@ def groups(gpt2: np.ndarray, llama: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @computed
-def norm_effects(s: Any) -> dict[str, tuple[Moments, Moments]]:
+def norm_effects(s: Any) -> dict[str, tuple[Moments, ...]]:
     return of_both(s, lambda model, ids: norm_effect(model, ids, s[Open].shared_layer))
 
 
