@@ -56,7 +56,7 @@ def infer_layout(named: Mapping[str, Tensor]) -> Layout:
     found = Inference({name: tuple(tensor.shape) for name, tensor in named.items() if tensor.is_floating_point()})
     steps = (found.find_blocks, found.find_norms, found.find_attention, found.find_feed_forward, found.find_embeddings)
     reasons: list[GPTError] = []
-    for step in (*steps, found.check_all_used):
+    for step in steps:
         try:
             step()
         except GPTError as reason:  # the other steps still find roles for the draft
@@ -79,10 +79,6 @@ class Inference:
         self.outside: list[Module] = []
         self.roles: dict[str, Module] = {}
         self.transposed: list[str] = []
-
-    def check_all_used(self) -> None:
-        left = [module.name for module in (*self.block, *self.outside)]
-        require(not left, "layout.left_over", names=", ".join(left))
 
     def layout(self) -> Layout:
         fused = self.roles.get(FUSED, Module(""))
@@ -209,7 +205,7 @@ class Inference:
             self.transposed += [OUTPUT]
 
     def find_embeddings(self) -> None:
-        """Find the embeddings and the output head. Names identify the position embedding and the head."""
+        """Find the embeddings and the head, which names identify. No weights may be left over."""
         C = self.width
         group = [module for module in self.outside if C in module.shape]
         positions = [module for module in group if module.has(POSITION)]
@@ -219,13 +215,15 @@ class Inference:
         if positions or not self.is_rotary():
             group.remove(self.take("wpe", positions))
         if len(group) > 1:
-            heads = [module for module in group if module.has(HEAD)]
-            others = [module for module in group if not module.has(TOKEN)]
+            heads = [m for m in group if m.has(HEAD)]
+            others = [m for m in group if not m.has(TOKEN)]
             module = self.take("lm_head", heads if len(heads) == 1 else others)
             self.transposed += ["lm_head"] if module.shape[0] == C != module.shape[1] else []
             group.remove(module)
         self.take("wte", group)
         require(positions, "layout.no_positions")
+        left = [module.name for module in (*self.block, *self.outside)]
+        require(not left, "layout.left_over", names=", ".join(left))
 
 
 def numbers(module: Module) -> list[int]:

@@ -105,10 +105,10 @@ def merged(base: Contents, adapter: Path, strength: float = 1.0) -> Contents:
             tensors[name] = tensor
     for module, pair in parts.items():
         name = base_name(f"{bare(module)}.weight", names, tensors, config)
-        require(pair.keys() == {"A", "B"} and name in tensors, "adapter.misfit", file=file.name, name=module)
+        fits = pair.keys() == {"A", "B"} and name in tensors and all(part.dim() == 2 for part in pair.values())
+        require(fits, "adapter.misfit", file=file.name, name=module)
         in_first = bool(options.get("fan_in_fan_out")) and not own and not module.endswith((*EMBEDDINGS, *HEADS))
         A, B = pair["A"], pair["B"]
-        require(A.dim() == B.dim() == 2, "adapter.misfit", file=file.name, name=module)
         left, right = (A.t(), B.t()) if in_first or module.endswith(EMBEDDINGS) else (B, A)  # stored as (in, out)
         shapes = (*tensors[name].shape,), (*left.shape[:1], *right.shape[1:])
         if A.shape[0] != B.shape[1] or shapes[0] != shapes[1]:

@@ -10,6 +10,7 @@ import base64
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -282,26 +283,25 @@ def merges_of(pieces: list[tuple[str, float, int]]) -> list[tuple[str, str]]:
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
     """Yield the number and the value of each field of a protobuf message. Raises IndexError if it is damaged."""
-    at = 0
-    while at < len(data):
-        key, at = read_varint(data, at)
-        size, at = (FIXED_SIZES[key & 7], at) if key & 7 in FIXED_SIZES else read_varint(data, at)
-        if key & 7 == 0:
-            yield key >> 3, size
-        elif key & 7 in (2, *FIXED_SIZES) and at + size <= len(data):
-            yield key >> 3, data[at : at + size]
-            at += size
+    stream = BytesIO(data)
+    while stream.tell() < len(data):
+        number, kind = divmod(read_varint(stream), 8)
+        size = FIXED_SIZES.get(kind) or read_varint(stream)
+        if kind == 0:
+            yield number, size
+        elif kind in (2, *FIXED_SIZES) and len(value := stream.read(size)) == size:
+            yield number, value
         else:
             raise IndexError("no protobuf message")
 
 
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(stream: BytesIO) -> int:
     value = 0
     for shift in range(0, 70, 7):
-        value |= (data[at] & 127) << shift
-        at += 1
-        if data[at - 1] < 128:
-            return value, at
+        byte = stream.read(1)[0]
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value
     raise IndexError("no protobuf message")
 
 

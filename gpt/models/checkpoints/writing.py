@@ -371,9 +371,9 @@ def gguf_options(family: Layout, config: GPTConfig) -> dict[str, Any]:
     return {key: gguf.shortest(value) if isinstance(value, float) else value for key, value in found.items()}
 
 
-def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
+def vocabulary_metadata(vocabulary: Vocabulary) -> dict[str, Any]:
     """Return the metadata for a vocabulary. Raises ValueError if GGUF has no vocabulary of this kind."""
-    if vocabulary is None or isinstance(vocabulary, PlainIds):
+    if isinstance(vocabulary, PlainIds):
         return {f"{PLACE}.model": "none"}
     if isinstance(vocabulary, Tokenizer):
         ids, merges = tokenizer_formats.letters_and_merges(vocabulary.encoding._mergeable_ranks)
