@@ -109,7 +109,7 @@ def test_greedy_text_is_that_of_transformers_alone_and_among_others(case: tuple[
 
 
 def test_weights_that_stay_in_their_files_make_the_same_model(twins: Twins) -> None:
-    mapped = open_checkpoint(twins.folder).build_mapped()
+    mapped = open_checkpoint(twins.folder).build(mapped=True)
     assert_close(mapped.state_dict(), twins.ours.state_dict(), atol=0, rtol=0)
 
 
