@@ -194,7 +194,8 @@ class Tokenizer(Vocabulary):
         return bpe_tokenizer(ranks, special | {f"<{i}>": i for i in sorted(unused)})
 
     def token_bytes(self, token_id: int) -> bytes:
-        check_token_id(token_id, self.n_vocab)
+        if not 0 <= token_id < self.n_vocab:  # without a call for every token
+            check_token_id(token_id, self.n_vocab)
         return self.encoding.decode_single_token_bytes(token_id)
 
 
