@@ -122,7 +122,7 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
     )
     numbers = check_box("numbers", label="numbers", info="numbers.info", value=lambda s: s.numbers, on=choose_numbers)
     theme, api = button("theme", "theme"), button("api", "page.api")  # handled in page.js
-    name = column(title("page.title"), says("precision", notice, kind="caption"), classes="gb-title")
+    name = column(title("page.title"), classes="gb-title")
     menu = fold(
         "more", "page.more", column(_always(numbers), link_menu(), theme, api, classes="gb-menu"), classes="gb-drop"
     )
@@ -136,7 +136,8 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
     )
     skip = says("skip", lambda s: t("skip"), kind="skip")
     text = Card("dock", dock, classes="", opened=lambda s: s.tab in DOCKED)
-    return Frame(client, updates, (Card("frame", skip, first, classes=""), text))
+    weights = says("precision", notice, kind="caption")
+    return Frame(client, updates, (Card("frame", skip, first, weights, classes=""), text))
 
 
 def _always(part: Part) -> Part:

@@ -323,7 +323,8 @@ def _listed_name(model: str) -> str:
     (large, name), (small, short) = units
     size = f"{n / large:.2f}{name}" if n >= large else f"{n / small:.0f}{short}"
     place = "downloaded" if find_source(model).is_here else "from_hub"
-    return t(f"model.{place}", title=known.title, parameters=size, memory=f"{n_bytes / 1e9:.1f} GB")
+    memory = f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:.0f} MB"
+    return t(f"model.{place}", title=known.title, parameters=size, memory=memory)
 
 
 def _own_name(model: str) -> str:
