@@ -10,7 +10,7 @@ texts, for which they return a list of results.
     gpt.analysis.embeddings         similarity of token and position embeddings
     gpt.analysis.patching           activations of a clean run patched into a corrupted run
     gpt.analysis.corpus             activations over many texts: strongest examples, means, steering, mean ablation
-    gpt.analysis.saliency           contribution of each token in the text to a prediction
+    gpt.analysis.saliency           effect of each token on a prediction; predictions without words, heads or concepts
     gpt.analysis.predictions        probability, rank, entropy and surprisal of tokens, and Kullback-Leibler divergence
 
 Results are float32, or float64 for a model in float64.
