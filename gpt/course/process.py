@@ -41,7 +41,7 @@ class LearnerProcess:
         self.folder = Path(self._temporary.name)
         with (self.folder / "printed").open("wb") as printed:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-X", "utf8", __file__, str(self.folder)],
+                [sys.executable, "-I", "-u", "-X", "utf8", __file__, str(self.folder)],
                 stdin=subprocess.PIPE,
                 stdout=printed,
                 stderr=subprocess.STDOUT,

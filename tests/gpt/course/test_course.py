@@ -163,7 +163,7 @@ def test_a_folder_is_started_in_a_language_and_checked_in_it(
     assert main(["start", str(tmp_path), "--language", "zh"]) == 0
     assert "# 自己动手写一个 GPT" in (tmp_path / README).read_text(encoding="utf-8")
     with (tmp_path / PROGRAM).open("a", encoding="utf-8") as program:
-        program.write('\nprint("hello", flush=True)\n')
+        program.write('\nprint("hello")\n')
     assert main(["check", str(tmp_path), "4"]) == 1
     printed = capsys.readouterr().out
     assert "第 4 步还没写。" in printed
