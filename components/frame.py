@@ -14,6 +14,7 @@ from components.i18n import LANGUAGES, t
 from components.kit import button, column, fold, row, says
 from components.labels import listed, percent
 from components.parts import Handler, Lines, Part, check_box, choice, select, title
+from components.share.address import Pages
 from components.share.handlers import link_menu
 from components.state.reads import Computed
 from components.state.session import Session
@@ -101,8 +102,11 @@ class Frame:
     cards: tuple[Card, Card]
 
 
-def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Frame:
-    """Build the frame: title, purpose, model picker, language switch, menu; below them the text and a Stop button."""
+def build_frame(pick_model: Handler, select_token: Handler, stop: Handler, pages: Pages) -> Frame:
+    """Build the frame: title, purpose, model picker, language switch, menu; below them the text and a Stop button.
+
+    pages: those that a link to the page may name.
+    """
     client = gr.HTML(visible="hidden", elem_id="client")
     updates = frame_widget()
     model = select(
@@ -123,9 +127,8 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
     numbers = check_box("numbers", label="numbers", info="numbers.info", value=lambda s: s.numbers, on=choose_numbers)
     theme, api = button("theme", "theme"), button("api", "page.api")  # handled in page.js
     name = column(title("page.title"), classes="gb-title")
-    menu = fold(
-        "more", "page.more", column(_always(numbers), link_menu(), theme, api, classes="gb-menu"), classes="gb-drop"
-    )
+    items = column(_always(numbers), link_menu(pages), theme, api, classes="gb-menu")
+    menu = fold("more", "page.more", items, classes="gb-drop")
     first = row(name, model, _always(language), menu, classes="gb-frame")
     dock = row(
         text_strip("dock", draw=strip, one_line=True, on=select_token),

@@ -99,6 +99,11 @@ def build_app(
     def tab(name: str) -> gr.Tab:
         return gr.Tab(t(f"tab.{name}"), id=name, elem_classes="" if name in INNER else "gb-tab")
 
+    pages = {
+        "step": LinkedPage("inside", open_step, lambda s: s.state(InsideChosen).step),
+        "lesson": LinkedPage("lessons", partial(open_lesson, loaded), lesson_key),
+        "challenge": LinkedPage("challenges", open_challenge, challenge_key),
+    }
     others = OtherTabs(set_shape, loss.measure_text, open_film)
     builders: dict[str, Callable[[Events, gr.Tab], None]] = {
         "inside": lambda events, _: inside.build(events),
@@ -124,7 +129,7 @@ def build_app(
         # This must come first, because it resets the queue.
         app.queue(max_size=limits.MAX_WAITING_EVENTS, default_concurrency_limit=limits.MAX_CONCURRENT_EVENTS)
         look_less_often(app._queue)
-        frame = build_frame(pick_model, select_token, stop)
+        frame = build_frame(pick_model, select_token, stop, pages)
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates)
             with tab("playground"):
@@ -139,11 +144,6 @@ def build_app(
         build_film(events, {"hide": _hide_a_word, "layer": look_inside, "challenge": _take_challenge})
         wire_tabs(events, rows)
         names = [str(each.id) for row in rows for each in tabs_of(row) if each.id not in INNER]
-        pages = {
-            "step": LinkedPage("inside", open_step, lambda s: s.state(InsideChosen).step),
-            "lesson": LinkedPage("lessons", partial(open_lesson, loaded), lesson_key),
-            "challenge": LinkedPage("challenges", open_challenge, challenge_key),
-        }
         initial = {language: Opening.of(session) for language, session in openings.items()}
         places = Places(names, pages, initial, name)
         wire_session(app, events, openings, places)

@@ -285,7 +285,7 @@ class Classroom:
             return
         answer: dict[str, Any] = {"n": next(_numbers), "open": self.is_open, "problem": ""}
         try:
-            query = page_query(session)
+            query = page_query(self.places.pages, session)
             answer["page"] = _link(base + shorten(query)) | {"query": query}
             if isinstance(text, str):
                 parse(text[:MAX_TEXT_CHARS])

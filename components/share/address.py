@@ -31,6 +31,9 @@ class LinkedPage:
     current: Callable[[Snapshot], Any]
 
 
+Pages = Mapping[str, LinkedPage]  # by parameter
+
+
 @dataclass(frozen=True)
 class Opening:
     """The start of a visit: the text's version, its model, and the selection."""
@@ -49,12 +52,12 @@ class Opening:
 class Places:
     """Everything other than the text that a link can refer to.
 
-    tabs: ids of the tabs. pages: the linked pages by parameter. openings: the initial states by language. model:
-    default for addresses with a text but no model.
+    tabs: ids of the tabs. openings: the initial states by language. model: default for addresses with a text but no
+    model.
     """
 
     tabs: Sequence[str]
-    pages: Mapping[str, LinkedPage]
+    pages: Pages
     openings: Mapping[str, Opening]
     model: str
 
@@ -73,12 +76,9 @@ def address(s: Snapshot, places: Places) -> str:
 
     The text is omitted if it is the example, unfinished, or too long for a link.
     """
-    values = view_values(s) | sequence_values(s)
+    values = view_values(s, places.pages) | sequence_values(s)
     if s.written is not None and any(opening.model != s.written.loaded.name for opening in places.openings.values()):
         values["model"] = s.written.loaded.name
-    for name, page in places.pages.items():
-        if s.tab == page.tab and (current := page.current(s)) is not None:
-            values[name] = current
     if s.written is None or s.generating:
         return encode(values)
     if (opened := next((o for o in places.openings.values() if o.version == s.written.version), None)) is not None:
@@ -95,9 +95,10 @@ def address(s: Snapshot, places: Places) -> str:
     return query if len(query) <= MAX_LINK else encode(values)
 
 
-def view_values(s: Snapshot) -> dict[str, Any]:
+def view_values(s: Snapshot, pages: Pages) -> dict[str, Any]:
     selection = s.selection
-    values: dict[str, Any] = {"layer": selection.layer}
+    shown = {name: page.current(s) for name, page in pages.items() if page.tab == s.tab}
+    values: dict[str, Any] = {"layer": selection.layer} | {name: x for name, x in shown.items() if x is not None}
     steering = () if s.written is None or s.written.document.edits is None else s.written.document.edits.steering
     fitting = s.edits if s.written is None else s.edits.fitting(s.written.config)  # a link has to fit its model
     if edits := format_edits(replace(fitting, steering=steering)):
@@ -127,17 +128,17 @@ def text_values(s: Snapshot) -> dict[str, Any]:
     return document_values(s.written.document, params) | {"length": s.settings.length}
 
 
-def page_values(s: Snapshot) -> dict[str, Any]:
+def page_values(s: Snapshot, pages: Pages) -> dict[str, Any]:
     """Return the whole page as link values. Raises the same errors as `text_values`."""
-    return text_values(s) | view_values(s) | {"lang": s.language}
+    return text_values(s) | view_values(s, pages) | {"lang": s.language}
 
 
-def page_query(session: Session) -> str:
+def page_query(pages: Pages, session: Session) -> str:
     """Return the query of a link to the page. Raises ValueError if it is too long, or as `text_values` does."""
     if session.document is None:
         raise PageError("error.no_text")
     with session.lock.reading():
-        query = encode(page_values(session.snapshot()))
+        query = encode(page_values(session.snapshot(), pages))
     if len(query) > MAX_LINK:
         raise PageError("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
     return query

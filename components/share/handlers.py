@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any, get_args
 
@@ -17,7 +18,7 @@ from components.errors import PageError, localize_error
 from components.i18n import t
 from components.labels import shortened, token_text
 from components.parts import Handler, Part, Queue
-from components.share.address import page_query
+from components.share.address import Pages, page_query
 from components.state.adoption import adopt, load_with_progress
 from components.state.example import shown_prompt
 from components.state.hidden import hidden_values, hide_again
@@ -94,9 +95,9 @@ class ShareState:
     files: dict[str, Any] | None = None
 
 
-def link_menu() -> Part:
+def link_menu(pages: Pages) -> Part:
     """Return the frame's menu, which shares the page as a link."""
-    return _menu("link", ["link", "class", "present"], answer_link, "interactive")
+    return _menu("link", ["link", "class", "present"], partial(answer_link, pages), "interactive")
 
 
 def files_menu() -> Part:
@@ -114,10 +115,10 @@ def _menu(name: str, items: Sequence[str | list[str]], on: Handler, queue: Queue
     return widget("menu", f"share-{name}", template=_TEMPLATE, options=options, draw=draw, on=on, queue=queue)
 
 
-def answer_link(session: Session, sent: dict[str, Any]) -> None:
+def answer_link(pages: Pages, session: Session, sent: dict[str, Any]) -> None:
     """Send the page's link, or an error if the link is too long."""
     try:
-        answer = _copied(page_query(session), "share.link.copied") | {"query": True}
+        answer = _copied(page_query(pages, session), "share.link.copied") | {"query": True}
     except ValueError as problem:  # or an invalid seed
         answer = _told(localize_error(problem))
     session.change(ShareState, link=answer)

@@ -34,7 +34,7 @@ class Page:
         self.drawn: list[str] = []
         self.renderer, self.store = Renderer(), SessionStore()
         text = View("text", self._draw)
-        menu = View("share-link", link_menu().draw)
+        menu = View("share-link", link_menu({}).draw)
         self.renderer.add("", [text, menu, *VIEWS, View("class", lambda s: {"shown": shown(s)})])
         self.session = Session(as_read(get_model(), "The dog ran"), "The dog ran")
         self.store.put("a" * 32, self.session)

@@ -160,7 +160,7 @@ def test_continue_writes_with_what_is_turned_up(session, monkeypatch):
 def test_links_and_files_carry_what_is_turned_up(session, monkeypatch):
     turn(session, {"on": [[0, 0, 75]]})
     session.edits = Edits({(0, 1): 0.0})
-    assert view_values(session.snapshot())["edits"] == "h0.1=0,c0.0=2"
+    assert view_values(session.snapshot(), {})["edits"] == "h0.1=0,c0.0=2"
     other = Session(Generation(MODEL, "the dog"))
     other.document.read()
     list(open_link(other, "edits=h0.1%3D0%2Cc0.0%3D2", Places(("playground",), {}, {}, "stories")))

@@ -112,6 +112,6 @@ def test_an_invalid_file_gives_one_sentence_and_the_text_stays(sent):
 def test_a_link_that_would_be_too_long_offers_the_file(monkeypatch):
     monkeypatch.setattr("components.share.address.MAX_LINK", 20)
     session = Session(document())
-    handlers.answer_link(session, {})
+    handlers.answer_link({}, session, {})
     link = session.state(handlers.ShareState).link
     assert (link["how"], "Save the document" in link["says"]) == ("tell", True)

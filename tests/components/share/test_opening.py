@@ -87,7 +87,7 @@ def test_back_shows_tab_selection_and_film_again_and_leaves_the_text(session, pl
     assert go(session, places, "tab=why&position=1&layer=5&film=mix&prompt=no", 10) == ("why", shown)
     assert session.film == "mix"
     assert go(session, places, "lesson=loss", 20) == ("lessons", OPENING)
-    assert named(session, places)["lesson"] == "loss"
+    assert named(session, places)["lesson"] == page_values(session.snapshot(), places.pages)["lesson"] == "loss"
     assert go(session, places, "", 30) == ("playground", OPENING)
     assert (session.film, list(session.document.ids)) == (None, ids)
 
@@ -151,7 +151,7 @@ def test_a_text_that_a_person_has_worked_on_comes_back_when_the_one_of_a_link_is
 def test_a_link_carries_the_hidden_words_and_that_attention_is_off_and_one_to_another_text_shows_all(linked):
     hide(linked, [1, 99, "x"])
     linked.attention_off = True
-    query = encode(page_values(linked.snapshot()))
+    query = encode(page_values(linked.snapshot(), {}))
     opened = Session(linked.document.copy())
     follow(opened, query)
     assert hidden_values(opened.snapshot()) == {"hidden": (1,), "attention": "off"}

@@ -92,12 +92,12 @@ def test_another_model_keeps_the_edits_that_fit_names_the_others_and_they_leave_
     shown = drawn.update()
     assert "layer 1 attention off" in shown["change-notice"]["text"]
     assert "layer 1" not in shown["change-lead"]["text"]
-    assert page_values(session.snapshot())["edits"] == "h0.0=0,nopos"
+    assert page_values(session.snapshot(), {})["edits"] == "h0.0=0,nopos"
     change.drop_positions(session, False)
     assert session.edits == Edits({(0, 0): 0.0})
     assert drawn.update()["change-notice"]["text"] == ""
     change.reset(session)
-    assert "edits" not in page_values(session.snapshot())
+    assert "edits" not in page_values(session.snapshot(), {})
 
 
 def test_the_effect_is_the_divergence_of_both_models_reading_the_same_text(document):
