@@ -148,36 +148,29 @@ def build(
     device: torch.device,
     precision: Precision,
     *,
-    untrained: bool = False,
     trainable: bool = False,
     deployed: DeployedModel | None = None,
 ) -> LoadedModel:
     """Build the model from a checkpoint.
 
-    untrained: whether to use random initial weights (seed 0) instead of the checkpoint's. trainable: whether the
-    parameters are ordinary and have gradients; by default, they are packed if `can_pack` returns True. deployed: the
-    deployment that generates text, if any; all parameters are then read-only, because a change would not reach it, and
-    in float32 they stay memory-mapped (see `Checkpoint.build`).
+    trainable: whether the parameters are ordinary and have gradients; by default, they are packed if `can_pack` returns
+    True. deployed: the deployment that generates text, if any; all parameters are then read-only, because a change
+    would not reach it, and in float32 they stay memory-mapped (see `Checkpoint.build`).
 
     Raises ValueError if there is not enough memory, the weights or logits are not finite, or the device does not
     support the precision.
     """
     require(not (trainable and precision == "int8"), "precision.int8_trainable")
-    folder = None if untrained else checkpoint.folder
-    concepts = None if folder is None else load_concepts(folder, checkpoint.config)
-    mapped = deployed is not None and precision == "fp32" and not untrained
+    concepts = None if checkpoint.folder is None else load_concepts(checkpoint.folder, checkpoint.config)
+    mapped = deployed is not None and precision == "fp32"
     packed = can_pack(precision, device) and not trainable and not mapped
     if precision == "int8" and not packed:
         raise GPTError("precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
-    dtype = torch.float32 if packed else DTYPES[precision]
-    if untrained:
-        model = GPT(checkpoint.config, generator=torch.Generator().manual_seed(0)).eval().to(dtype)
-    else:
-        model = read_packed(checkpoint, precision) if packed else checkpoint.build(dtype, mapped=mapped)
     if packed:
-        pack(model, precision)
-        return_free_memory()
+        model = read_packed(checkpoint, precision)
         release_threads()
+    else:
+        model = checkpoint.build(DTYPES[precision], mapped=mapped)
     try:
         model.to(device)
     except torch.OutOfMemoryError:
@@ -189,9 +182,8 @@ def build(
         with torch.inference_mode(), threads_for(multiplications_per_token(model)):
             if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
                 raise GPTError("checkpoint.logits_not_finite", model=name)
-    suggested = None if folder is None else suggested_sampling(folder)
-    stored_as = "" if untrained else checkpoint.stored_as
-    known = (checkpoint.layout, deployed, concepts, stored_as, suggested, bool(checkpoint.adapted))
+    suggested = None if checkpoint.folder is None else suggested_sampling(checkpoint.folder)
+    known = (checkpoint.layout, deployed, concepts, checkpoint.stored_as, suggested, bool(checkpoint.adapted))
     return LoadedModel(name, model, checkpoint.tokenizer, device, precision, *known)
 
 

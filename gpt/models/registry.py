@@ -239,7 +239,7 @@ class Registry:
                 deployed = DeployedModel(self.cluster, source.spec(name, self.precision, self.context))
             n_bytes = memory_of(checkpoint, self.precision, device, deployed=deployed is not None)
             self._reserve(name, n_bytes, device, load)
-            loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained, deployed=deployed)
+            loaded = build(name, checkpoint, device, self.precision, deployed=deployed)
             if on_zero_gpu():
                 gpu_copy(loaded)
         except BaseException as error:
@@ -378,7 +378,7 @@ def precision_error(loaded: LoadedModel) -> PrecisionError:
             source = _shared._sources.get(loaded.name)
             if source is None:
                 raise GPTError("model.not_shared", name=loaded.name)
-            exact = build(loaded.name, source.open(), loaded.device, "fp32", untrained=source.untrained)
+            exact = build(loaded.name, source.open(), loaded.device, "fp32")
             _errors[loaded] = compare(loaded, exact)
         return _errors[loaded]
 

@@ -126,7 +126,8 @@ class Source:
         return ModelSpec(location, precision, options)
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
-        return open_checkpoint(*self.fetch(progress))
+        checkpoint = open_checkpoint(*self.fetch(progress))
+        return checkpoint.untrained() if self.untrained else checkpoint
 
     def fetch(self, progress: Progress | None = None) -> tuple[Path, Hints]:
         """Return the path of the files, downloaded if necessary, and the hints, with the path of an adapter's base."""
@@ -294,5 +295,4 @@ def load_model(
     except NamesInferred as unconfirmed:
         warnings.warn(str(unconfirmed), stacklevel=2)
         checkpoint = replace(source, hints=replace(source.hints, names=INFER)).open(progress)
-    checkpoint = checkpoint.within(context)
-    return build(str(name_or_path), checkpoint, chosen, precision, untrained=source.untrained, trainable=trainable)
+    return build(str(name_or_path), checkpoint.within(context), chosen, precision, trainable=trainable)

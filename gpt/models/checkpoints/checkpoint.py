@@ -59,6 +59,12 @@ class Checkpoint:
             return self
         return replace(self, config=replace(self.config, block_size=context))
 
+    def untrained(self) -> Checkpoint:
+        """Return the model with random initial weights (seed 0), and without what describes the trained one."""
+        state = GPT(self.config, generator=torch.Generator().manual_seed(0)).state_dict()
+        weights: Weights = {name: (state[name],) for name in self.weights}
+        return replace(self, weights=weights, norm_offset=0.0, folder=None, stored_as="")
+
     def n_bytes(self, dtype: torch.dtype = torch.float32) -> int:
         """Return the size of the weights when stored as `dtype`, in bytes."""
         return sum(tensor.numel() for part in self.weights.values() for tensor in part) * dtype.itemsize
