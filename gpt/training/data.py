@@ -215,9 +215,7 @@ def epoch_rows(documents: Sequence[np.ndarray], block_size: int, seed: int, numb
     and continues with the following stories. If its end truncates a story, the next row starts with that story. A story
     that is longer than a row continues in rows that start half a context apart, as in evaluation. A quarter of the rows
     omit the first end-of-text, and a tenth start inside a story, so that the model accepts prompts without end-of-text.
-    The order of the rows is random and depends only on the seed.
-
-    documents: see `encode_stories`.
+    The order of the rows is random and depends only on the seed. documents: see `encode_stories`.
     """
     rng = np.random.default_rng([seed, number])
     documents = [documents[i] for i in rng.permutation(len(documents))]

@@ -14,6 +14,7 @@ from pathlib import Path
 from shutil import make_archive
 from tempfile import TemporaryDirectory
 from typing import Any
+from weakref import WeakSet
 
 import torch
 
@@ -218,14 +219,14 @@ class LiveRun:
 class RunQueue:
     """Starts queued runs in the order of their submission.
 
-    max_running: maximum number of runs that train at the same time, including paused ones; defaults to half the number
-    of cores.
+    max_running: how many runs train at the same time, including paused ones; defaults to half the number of cores.
     """
 
     def __init__(self, max_running: int | None = None) -> None:
         self.max_running = max_running or max(1, (os.cpu_count() or 1) // 2)
         self._lock = threading.RLock()
         self._owners: dict[LiveRun, str] = {}  # of the runs that have not ended, in the order of their submission
+        self._submitted: WeakSet[LiveRun] = WeakSet()
         atexit.register(self.close)  # a daemon thread that uses torch while Python exits can abort the process
 
     def submit(self, run: LiveRun, owner: str = "") -> None:
@@ -239,6 +240,7 @@ class RunQueue:
             require(len(waiting) < MAX_WAITING, "training.queue_full", n=MAX_WAITING)
             require(n_own < MAX_WAITING_OF_OWNER, "training.queue_full_of_owner", n=MAX_WAITING_OF_OWNER)
             self._owners[run] = owner
+            self._submitted.add(run)
             self.waiting()
 
     def waiting(self) -> list[LiveRun]:
@@ -256,6 +258,6 @@ class RunQueue:
 
     def close(self) -> None:
         with self._lock:
-            runs = [*self._owners]
-        for run in reversed(runs):  # close waiting runs first; otherwise they would start
+            runs = sorted(self._submitted, key=lambda run: run.state != "waiting")
+        for run in runs:  # close waiting runs first; otherwise they would start
             run.close()
