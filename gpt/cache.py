@@ -107,18 +107,22 @@ class KVCache:
             layer[: len(rows), :, : self.length] = layer[rows, :, : self.length]
         self._stored = self._stored[:, : len(rows)]
 
-    def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Store the new positions for one layer: q (B, nh, T, hs), k and v (B, kv_heads, T, hs).
+    def update(self, layer: int, qkv: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the new positions for one layer: queries, keys and values, (B, nh + 2 kv_heads, T, hs).
 
         Returns all keys and values so far, each (B, kv_heads, S, hs). `length` does not change until `advance` is
         called, after every layer has stored its positions.
         """
-        end, kv = self.length + k.shape[2], self._kv_heads
+        n_new, kv = qkv.shape[2], self._kv_heads
+        end = self.length + n_new
         if end > self._stored.shape[-2] or self._sharing is not None:
             self.reserve(end)
-        stored = self._stored[layer, :, :, :end]  # (B, heads, S, hs)
-        stored[:, :, self.length :] = torch.cat((q, k, v) if self._keeps_queries else (k, v), dim=1)
-        return stored[:, -2 * kv : -kv], stored[:, -kv:]
+        stored = self._stored[layer]  # (B, heads, capacity, hs)
+        n_queries = stored.shape[1] - 2 * kv
+        new = qkv if self._keeps_queries else qkv[:, -2 * kv :]
+        stored.narrow(2, self.length, n_new).copy_(new)  # `narrow` is twice as fast as indexing
+        read = stored.narrow(2, 0, end)  # (B, heads, S, hs)
+        return read.narrow(1, n_queries, kv), read.narrow(1, n_queries + kv, kv)
 
     def append(self, new: Tensor) -> None:
         """Store one position of a single text: its queries, keys and values (n_layer, heads, hs)."""

@@ -51,7 +51,7 @@ class ForwardContext:
     rotary: cosine and sine of the rotary angles (see `rotary_angles`); None if positions are not rotary.
     windowed: context for the layers with a sliding window; None if the model has no such layers.
     attention: function called instead of `CausalSelfAttention.attend` (see `gpt.inference.batched_decode`). It takes
-        the module, q (nh, T, hs), k and v (kv, T, hs), and returns (nh, T, hs).
+        the module and its queries, keys and values, (nh + 2 kv, T, hs), and returns (nh, T, hs).
     watched: whether there is a trace or an edit. Without, `hook` and `record` have nothing to do and need no call.
     """
 
@@ -64,7 +64,7 @@ class ForwardContext:
     trace: Trace | None = None
     edits: Edits | None = None
     windowed: ForwardContext | None = None
-    attention: Callable[[CausalSelfAttention, Tensor, Tensor, Tensor], Tensor] | None = None
+    attention: Callable[[CausalSelfAttention, Tensor], Tensor] | None = None
     watched: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,6 +138,7 @@ class CausalSelfAttention(nn.Module):
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()
         self.config, self.layer, self.n_head, self.kv_heads = config, layer, config.n_head, config.kv_heads
+        self.parts = self.n_head, self.kv_heads, self.kv_heads  # number of heads in q, k and v
         self.head_size = hs = config.head_size
         self.c_attn = Linear(config.n_embd, (self.n_head + 2 * self.kv_heads) * hs, bias=config.has_qkv_bias)
         self.c_proj = Linear(self.n_head * hs, config.n_embd, bias=config.has_proj_bias)
@@ -150,21 +151,24 @@ class CausalSelfAttention(nn.Module):
         ctx = ctx or ForwardContext.of_text(self.config, x)
         ctx = ctx if ctx.windowed is None else ctx.of_layer(self.config, self.layer)
         qkv = torch.unflatten(self.c_attn(x), -1, (-1, self.head_size)).transpose(-3, -2)  # (B, nh + 2 kv, T, hs)
-        q, k, v = torch.split_with_sizes(qkv, (self.n_head, self.kv_heads, self.kv_heads), dim=-3)
         if self.q_norm is not None and self.k_norm is not None:
-            q, k = self.q_norm(q), self.k_norm(k)
+            q, k, v = qkv.split(self.parts, dim=-3)
+            qkv = torch.cat((self.q_norm(q), self.k_norm(k), v), dim=-3)
         if ctx.rotary is not None and self.config.is_rotated(self.layer):
-            q, k = apply_rotary(torch.cat((q, k), -3), *ctx.rotary).split((self.n_head, self.kv_heads), -3)
-        y = self.attend(q, k, v, ctx) if ctx.attention is None else ctx.attention(self, q, k, v)  # (B, nh, T, hs)
+            qk, v = qkv.split((self.n_head + self.kv_heads, self.kv_heads), dim=-3)
+            qkv = torch.cat((apply_rotary(qk, *ctx.rotary), v), dim=-3)
+        y = self.attend(qkv, ctx) if ctx.attention is None else ctx.attention(self, qkv)  # (B, nh, T, hs)
         y = self.c_proj(y.transpose(-3, -2).flatten(-2))  # concatenate the heads
         return self.resid_dropout(y) if self.training else y
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
-        """Attend to the cached tokens and to this call's k and v, each (B, kv, T, hs). Returns (B, nh, T, hs)."""
+    def attend(self, qkv: Tensor, ctx: ForwardContext) -> Tensor:
+        """Attend to the cached tokens and to those of this call, qkv (B, nh + 2 kv, T, hs). Returns (B, nh, T, hs)."""
+        q, k, v = qkv.split_with_sizes(self.parts, dim=-3)
         if ctx.watched:
             q, k, v = (ctx.hook(self.layer, name, x) for name, x in (("attn_q", q), ("attn_k", k), ("attn_v", v)))
         if ctx.cache is not None:
-            k, v = ctx.cache.update(self.layer, q, k, v)  # (B, kv, S, hs)
+            qkv = torch.cat((q, k, v), dim=-3) if ctx.watched else qkv
+            k, v = ctx.cache.update(self.layer, qkv)  # (B, kv, S, hs)
         if not ctx.watched and self.config.attn_softcap is None:
             return self.sdpa_attention(q, k, v, ctx)
         k, v = ctx.record(self.layer, "attn_k", k), ctx.record(self.layer, "attn_v", v)

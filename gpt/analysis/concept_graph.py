@@ -183,9 +183,9 @@ class _Linear:
         out = self.norm(block.ln_2_post, self.feed_forward(block.mlp, read, ctx))
         return ctx.hook(layer, "resid_post", mid + ctx.hook(layer, "mlp_out", out))
 
-    def attention(self, attn: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Mix the values (B, kv, T, hs) with the fixed attention weights."""
-        v = self.edits.apply(attn.layer, "attn_v", v, 0)
+    def attention(self, attn: CausalSelfAttention, qkv: Tensor) -> Tensor:
+        """Mix the values in qkv (B, nh + 2 kv, T, hs) with the fixed attention weights."""
+        v = self.edits.apply(attn.layer, "attn_v", qkv[:, -attn.kv_heads :], 0)
         return self.edits.scale_heads(attn.layer, self.weights[attn.layer] @ for_query_heads(v, attn.n_head))
 
     def feed_forward(self, mlp: FeedForward, x: Tensor, ctx: ForwardContext) -> Tensor:

@@ -38,10 +38,9 @@ class PromptPart:
         ctx = ForwardContext(cache.length, mask, is_causal=T > 1 and mask is None, cache=cache)
         self.context = ctx.with_window(model.config, T, model.device)  # queries and keys have already been rotated
 
-    def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attend to the cache: q (nh, T, hs), k and v (kv, T, hs) -> (nh, T, hs)."""
-        ctx = self.context.of_layer(module.config, module.layer)
-        return module.attend(q[None], k[None], v[None], ctx)[0]
+    def attend(self, module: CausalSelfAttention, qkv: Tensor) -> Tensor:
+        """Attend to the cache: queries, keys and values (nh + 2 kv, T, hs) -> (nh, T, hs)."""
+        return module.attend(qkv[None], self.context.of_layer(module.config, module.layer))[0]
 
     def finish(self) -> None:
         self.cache.advance(len(self.ids))
@@ -74,12 +73,12 @@ class StepPart:
             hidden |= positions <= self.ends[:, None] - window
         return self.block.kv.new_zeros(hidden.shape).masked_fill(hidden, -torch.inf)[:, None, None]
 
-    def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attend to the texts' rows: q (nh, R, hs), k and v (kv, R, hs) -> (nh, R, hs)."""
-        layer, new = module.layer, torch.cat((q, k, v)).transpose(0, 1)  # (R, nh + 2 kv, hs)
-        self.layers[layer][self.every, :, self.ends] = new[:, len(q) :]
+    def attend(self, module: CausalSelfAttention, qkv: Tensor) -> Tensor:
+        """Attend to the texts' rows: queries, keys and values (nh + 2 kv, R, hs) -> (nh, R, hs)."""
+        layer, new = module.layer, qkv.transpose(0, 1)  # (R, nh + 2 kv, hs)
+        self.layers[layer][self.every, :, self.ends] = new[:, module.n_head :]
         self.new.append(new)
-        queries = new[:, : len(q)].unflatten(1, (len(k), -1))  # (R, kv, nh / kv, hs), grouped by key head
+        queries = new[:, : module.n_head].unflatten(1, (module.kv_heads, -1))  # (R, kv, nh / kv, hs), by key head
         keys, values = self.keys[layer], self.values[layer]  # (R, kv, S, hs)
         mask = self.mask if module.config.window_of(layer) is None else self.window_mask
         config = module.config
@@ -127,11 +126,9 @@ def batched_hidden_states(
     places = [*chain(*(part.positions for part in parts))]
     positions = torch.tensor(places, device=model.device)
 
-    def attention(module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        if len(sizes) == 1:
-            return parts[0].attend(module, q, k, v)
-        split = zip(*(each.split(sizes, dim=1) for each in (q, k, v)), strict=True)
-        return torch.cat([part.attend(module, *of_part) for part, of_part in zip(parts, split, strict=True)], dim=1)
+    def attention(module: CausalSelfAttention, qkv: Tensor) -> Tensor:
+        split = zip(parts, qkv.split(sizes, dim=1), strict=True)
+        return torch.cat([part.attend(module, its_qkv) for part, its_qkv in split], dim=1)
 
     starts = accumulate(sizes, initial=0)
     rows = [
