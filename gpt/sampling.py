@@ -112,7 +112,7 @@ def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequen
     Raises:
         ValueError: If logits contain +inf or NaN or are all -inf, or an id is outside the vocabulary.
     """
-    rows = stage_logits(logits, params, previous_ids)
+    rows = stage_logits(check_logits(logits), params, previous_ids)
     probs = [softmax(rows[0])]
     for before, after in pairwise(rows):
         probs.append(probs[-1] if after is before else softmax(after))
@@ -144,7 +144,7 @@ def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Seq
 
     Takes the same arguments as `distribution`.
     """
-    rows = [torch.from_numpy(row) for row in stage_logits(logits, params, previous_ids)]
+    rows = [torch.from_numpy(row) for row in stage_logits(check_logits(logits), params, previous_ids)]
     pairs = [*pairwise(rows), (rows[0], rows[-1])]
     stages = []
     for name, (before, after) in zip((*stage_order(params), "final"), pairs, strict=True):
@@ -213,7 +213,7 @@ def sample(logits: Tensor, params: SamplingParams, *, position: int, previous_id
     """Draw the token for a position from the logits that predict it, (vocab_size,). params: must have a seed."""
     assert params.seed is not None  # see with_seed
     u, raw = uniform_draw(params.seed, position), check_logits(logits)
-    token_id = sample_token(logits, params, u, previous_ids=previous_ids)
+    token_id = _draw_id(raw, params, u, previous_ids)
     below = np.maximum(raw - raw.max(), -SMALLEST)  # not -inf, whose product with 0 is NaN
     odds = np.exp(below)
     total = odds.sum(dtype=np.float64)
@@ -224,9 +224,13 @@ def sample(logits: Tensor, params: SamplingParams, *, position: int, previous_id
 
 def sample_token(logits: Tensor, params: SamplingParams, u: float, *, previous_ids: Sequence[int] = ()) -> int:
     """Return `inverse_cdf(distribution(...).final, u)` without computing the other distributions."""
+    return _draw_id(check_logits(logits), params, u, previous_ids)
+
+
+def _draw_id(raw: np.ndarray, params: SamplingParams, u: float, previous_ids: Sequence[int]) -> int:
     if params.temperature == 0:
-        return int(penalised(check_logits(logits), params, previous_ids).argmax())
-    return inverse_cdf(softmax(stage_logits(logits, params, previous_ids)[-1]), u)
+        return int(penalised(raw, params, previous_ids).argmax())
+    return inverse_cdf(softmax(stage_logits(raw, params, previous_ids)[-1]), u)
 
 
 def uniform_draw(seed: int, position: int) -> float:
@@ -281,12 +285,11 @@ def cumulative_draw(final: Tensor, draw: float) -> CumulativeDraw:
     return CumulativeDraw(ids, sums / sums[-1], int(np.flatnonzero(ids == inverse_cdf(final, draw))[0]))
 
 
-def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[int] = ()) -> list[np.ndarray]:
+def stage_logits(raw: np.ndarray, params: SamplingParams, previous_ids: Sequence[int] = ()) -> list[np.ndarray]:
     """Return the logits before and after each stage, (vocab_size,) float32, without copies for stages that are off.
 
     This uses NumPy because its overhead per call is a third of torch's.
     """
-    raw = check_logits(logits)
     rows = [raw, penalised(raw, params, previous_ids)]
     stages = dict(STAGES)
     for name in stage_order(params)[1:]:

@@ -139,10 +139,9 @@ class LearnersGPT(GPT):
         """Raise ValueError, because the learner's modules take no context."""
         raise GPTError("course.context")
 
-    def heads_of(self, found: Pass, layer: int) -> tuple[Tensor, ...]:
-        """Return a layer's queries, keys and values, each (B, n_head, T, head_size)."""
-        parts = found[f"h.{layer}.attn.c_attn"].chunk(3, dim=-1)
-        return tuple(part.unflatten(-1, (self.config.n_head, -1)).transpose(1, 2) for part in parts)
+    def heads_of(self, found: Pass, layer: int) -> Tensor:
+        """Return a layer's queries, keys and values, (B, 3 n_head, T, head_size)."""
+        return found[f"h.{layer}.attn.c_attn"].unflatten(-1, (3 * self.config.n_head, -1)).transpose(1, 2)
 
     def _fill(self, trace: Trace, found: Pass, start: int) -> None:
         """Record a pass in a trace. start: first position to record; keys and values are recorded in full."""
@@ -150,7 +149,7 @@ class LearnersGPT(GPT):
         trace.record(None, "token_embedding", found["wte"][:, start:])
         trace.record(None, "position_embedding", found["wpe"][..., start:, :])
         for layer in range(self.config.n_layer):
-            block, (q, k, v) = f"h.{layer}", self.heads_of(found, layer)
+            block, (q, k, v) = f"h.{layer}", self.heads_of(found, layer).chunk(3, dim=1)
             heads = found[f"{block}.attn.c_proj.in"].unflatten(-1, (self.config.n_head, -1)).transpose(1, 2)
             trace.record(layer, "attn_q", q[:, :, start:])
             trace.record(layer, "attn_k", k)
@@ -181,9 +180,9 @@ class LearnersCache(KVCache):
         """Append the tokens idx (B, T) with their queries, keys and values."""
         start, self.edits = self.length, edits or Edits()
         for layer in range(self.config.n_layer):
-            self.update(layer, *(part[:, :, start:] for part in self.model.heads_of(found, layer)))
-        ids = idx[:, None, :, None].expand(-1, self.config.n_head, -1, self.config.head_size).float()
-        self.update(self.config.n_layer, ids, ids, ids)
+            self.update(layer, self.model.heads_of(found, layer)[:, :, start:])
+        ids = idx[:, None, :, None].expand(-1, 3 * self.config.n_head, -1, self.config.head_size).float()
+        self.update(self.config.n_layer, ids)
         self.advance(idx.shape[1])
 
     def fork(self, config: Any, batch_size: int, max_length: int, length: int | None = None) -> LearnersCache:

@@ -57,10 +57,9 @@ class StepPart:
         self.ids, self.positions = [0] * n_rows, [0] * n_rows
         for i, token_id, cache in zip(self.places, ids, caches, strict=True):
             self.ids[i], self.positions[i] = token_id, cache.length
-        kv = block.kv[:n_rows, :, :, : max(self.positions) + 1]  # (R, n_layer, 2 kv, S, hs)
-        self.layers = kv.unbind(1)
-        self.keys, self.values = (half.unbind(1) for half in kv.chunk(2, dim=2))  # (R, kv, S, hs) each
-        self.every, self.ends = torch.arange(n_rows, device=kv.device), torch.tensor(self.positions, device=kv.device)
+        self.layers = block.kv[:, :, :n_rows, :, : max(self.positions) + 1]  # (n_layer, 2, R, kv, S, hs)
+        self.every = torch.arange(n_rows, device=model.device)
+        self.ends = torch.tensor(self.positions, device=model.device)
         self.mask = self._mask(None)
         self.window_mask = self.mask if model.config.window is None else self._mask(model.config.window)
         self.new: list[Tensor] = []  # queries, keys and values of each layer
@@ -75,18 +74,19 @@ class StepPart:
 
     def attend(self, module: CausalSelfAttention, qkv: Tensor) -> Tensor:
         """Attend to the texts' rows: queries, keys and values (nh + 2 kv, R, hs) -> (nh, R, hs)."""
-        layer, new = module.layer, qkv.transpose(0, 1)  # (R, nh + 2 kv, hs)
-        self.layers[layer][self.every, :, self.ends] = new[:, module.n_head :]
+        config, new = module.config, qkv.transpose(0, 1)  # (R, nh + 2 kv, hs)
+        queries, new_kv = new.split((module.n_head, 2 * module.kv_heads), dim=1)
+        kv = self.layers[module.layer]  # (2, R, kv, S, hs)
+        kv[:, self.every, :, self.ends] = new_kv.unflatten(1, (2, -1))
         self.new.append(new)
-        queries = new[:, : module.n_head].unflatten(1, (module.kv_heads, -1))  # (R, kv, nh / kv, hs), by key head
-        keys, values = self.keys[layer], self.values[layer]  # (R, kv, S, hs)
-        mask = self.mask if module.config.window_of(layer) is None else self.window_mask
-        config = module.config
-        if config.attn_softcap is None:
+        keys, values = kv.unbind(0)
+        queries = queries.unflatten(1, (module.kv_heads, -1))  # (R, kv, nh / kv, hs), grouped by key head
+        mask = self.mask if config.window_of(module.layer) is None else self.window_mask
+        if config.attn_softcap is None and not qkv.is_cpu:
             y = F.scaled_dot_product_attention(queries, keys, values, mask, scale=config.attn_scale)
-        else:
+        else:  # on a CPU, faster than that kernel
             attn_scores = attention_scores(queries, keys, config.score_scale, config.attn_softcap)
-            y = (attn_scores + mask).softmax(dim=-1) @ values
+            y = attn_scores.add_(mask).softmax(dim=-1) @ values
         return y.flatten(1, 2).transpose(0, 1)
 
     def finish(self) -> None:

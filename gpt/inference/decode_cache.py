@@ -31,14 +31,14 @@ class Row:
 class Block:
     """Keys and values of similarly long texts, copied into one row per text so that one kernel call covers them all.
 
-    kv: (rows, n_layer, 2 kv_heads, length, head_size), keys followed by values. On a CPU, memory is allocated on first
-    write, so only rows in use take up memory, up to the length of the longest text. row_bytes: size of a full row.
+    kv: (n_layer, 2, rows, kv_heads, length, head_size), keys and values. On a CPU, memory is allocated on first write,
+    so only rows in use take up memory, up to the length of the longest text. row_bytes: size of a full row.
     """
 
     def __init__(self, cache: KVCache, length: int) -> None:
-        n_layer, _, heads, _, head_size = cache.kv.shape
-        self.kv = cache.kv.new_empty(0, n_layer, heads, length, head_size)
-        self.row_bytes = n_layer * heads * length * head_size * self.kv.itemsize
+        n_layer, _, heads, _, head_size = cache.k.shape
+        self.kv = cache.kv.new_empty(n_layer, 2, 0, heads, length, head_size)
+        self.row_bytes = 2 * n_layer * heads * length * head_size * self.kv.itemsize
         self._rows: list[Row] = []
 
     @property
@@ -68,10 +68,10 @@ class Block:
                 row.cache, row.n_crops, row.length = ref(cache), cache.n_crops, 0
             if row.length < cache.length:
                 new = slice(row.length, cache.length)
-                self.kv[i, :, :, new] = cache.kv[:, 0, :, new]
+                self.kv[:, 0, i, :, new], self.kv[:, 1, i, :, new] = cache.k[:, 0, :, new], cache.v[:, 0, :, new]
                 row.length = cache.length
             if row.filled < filled:
-                self.kv[i, :, :, max(row.filled, row.length) : filled] = 0  # masked positions must be finite
+                self.kv[:, :, i, :, max(row.filled, row.length) : filled] = 0  # masked positions must be finite
                 row.filled = filled
         return places
 
@@ -81,9 +81,9 @@ class Block:
             self._rows[i].length += 1
 
     def _reserve(self, n_rows: int) -> None:
-        shape = self.kv.shape[1:]
-        self._rows, self.kv = [], self.kv.new_empty(0, *shape)  # free the memory before allocating more
-        self.kv = self.kv.new_empty(n_rows, *shape)
+        n_layer, _, _, *shape = self.kv.shape
+        self._rows, self.kv = [], self.kv.new_empty(n_layer, 2, 0, *shape)  # free the memory before allocating more
+        self.kv = self.kv.new_empty(n_layer, 2, n_rows, *shape)
         self._rows = [Row() for _ in range(n_rows)]
 
 
