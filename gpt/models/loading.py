@@ -164,8 +164,7 @@ def build(
     concepts = None if checkpoint.folder is None else load_concepts(checkpoint.folder, checkpoint.config)
     mapped = deployed is not None and precision == "fp32"
     packed = can_pack(precision, device) and not trainable and not mapped
-    if precision == "int8" and not packed:
-        raise GPTError("precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
+    require(packed or precision != "int8", "precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
     if packed:
         model = read_packed(checkpoint, precision)
         release_threads()

@@ -272,13 +272,12 @@ def pieces_json(
 def merges_of(pieces: list[tuple[str, float, int]]) -> list[tuple[str, str]]:
     """Return all pairs of pieces that make another, beginning with the best result."""
     normal = {piece: (-score, i) for i, (piece, score, of) in enumerate(pieces) if of == NORMAL}
-    found = [
-        (rank, piece[:cut], piece[cut:])
-        for piece, rank in normal.items()
+    return [
+        (piece[:cut], piece[cut:])
+        for piece in sorted(normal, key=normal.__getitem__)
         for cut in range(1, len(piece))
         if piece[:cut] in normal and piece[cut:] in normal
     ]
-    return [(left, right) for _, left, right in sorted(found)]
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
