@@ -19,6 +19,7 @@ from components.i18n import Language, t
 from components.render import View, analyse, is_own
 from components.share.address import Places, address_view, navigate
 from components.share.opening import open_link
+from components.share.sequence import open_sequence, sequence_values
 from components.state.hidden import hidden_values, hide_again
 from components.state.session import Session
 from components.state.settings import Settings
@@ -122,7 +123,7 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
     """Return the part of a session that is saved, as JSON-compatible values, always with the same fields.
 
     It consists of the document with its branches, the text in the box if it differs from the document, the settings,
-    the selection and the hidden parts.
+    the selection, the hidden parts and the stop of a class.
     """
     try:
         document = None if s.written is None else s.written.document.to_json()
@@ -140,6 +141,9 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
         "hidden": None,
         "attention": None,
         **hidden_values(s),
+        "class": None,
+        "stop": None,
+        **sequence_values(s),
     }
 
 
@@ -174,6 +178,9 @@ def restore_session(session: Session, saved: str, tabs: Sequence[str]) -> bool:
     if loaded is not None:
         session.model, session.loaded = loaded.name, loaded
     hide_again(session, kept)
+    if isinstance(kept.get("class"), str) and type(kept.get("stop")) is int:
+        with suppress(ValueError):
+            open_sequence(session, kept["class"], max(0, kept["stop"] - 1))
     session.tab = tab if tab in tabs else session.tab
     return True
 

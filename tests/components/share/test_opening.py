@@ -14,7 +14,7 @@ from components.share.address import LinkedPage, Opening, Places, address, navig
 from components.share.handlers import answer_files, json_file
 from components.share.link import decode, encode
 from components.share.opening import open_link, open_stop
-from components.share.sequence import MAX_STOPS, SEQUENCES, SequenceState, parse
+from components.share.sequence import MAX_STOPS, SEQUENCES, SequenceState, open_sequence, parse
 from components.state.adoption import adopt
 from components.state.hidden import hidden_values, hide
 from components.state.session import Session
@@ -164,11 +164,13 @@ def test_a_link_carries_the_hidden_words_and_that_attention_is_off_and_one_to_an
     assert "attention" in opened.notice.values["note"]
 
 
-def test_a_reload_and_a_file_carry_what_is_hidden(linked):
+def test_a_reload_carries_what_is_hidden_and_the_stop_of_a_class_and_a_file_what_is_hidden(linked):
     hide(linked, [1])
     linked.attention_off = True
+    open_sequence(linked, "first-lesson", 2)
     again, kept = Session(None), json.dumps(saved_session(linked.snapshot()))
     assert restore_session(again, kept, ["why"])
+    assert again.state(SequenceState) == linked.state(SequenceState)
     assert hidden_values(again.snapshot()) == {"hidden": (1,), "attention": "off"}
     text = json_file(linked.document, **hidden_values(linked.snapshot())).content
     opened = Session(None)
