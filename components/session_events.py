@@ -141,9 +141,7 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
         "hidden": None,
         "attention": None,
         **hidden_values(s),
-        "class": None,
-        "stop": None,
-        **sequence_values(s),
+        **({"class": None, "stop": None} | sequence_values(s)),
     }
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from components.cards.card import Card
 from components.i18n import speaking
 from components.kit import Tab
-from components.parts import Action
 from components.render import Renderer, analyse, compute
 from components.state.reads import Computed
 from components.state.session import Session
@@ -22,7 +21,7 @@ class Drawn:
 
     def __init__(self, session: Session, tab: Tab, *more: Callable[[], Card]) -> None:
         self.session, self.renderer, self.views = session, Renderer(), dict[str, dict[str, Any]]()
-        session.tab, self.actions = tab.name, dict[str, Action]()  # by the name of a part and its event
+        session.tab, self.actions = tab.name, dict[str, Any]()  # by the name of a part and its event
         for make in (*tab._cards, *more):
             card = make()
             self.actions |= card.actions

@@ -141,8 +141,8 @@ def test_each_challenge_is_solved_by_its_solution_and_by_nothing_less(drawn, key
     assert {"challenge-features:select", "challenge-features:input"} <= drawn.actions.keys()  # features, words
     assert ("challenge-bars" in drawn.views) == BY_KEY[key].bars
     shown = {view.name for view in drawn.renderer.shown(drawn.session.snapshot())}  # the browser keeps what was drawn
-    assert ("challenge-text" in shown) == (BY_KEY[key].tool not in ("text", "feature"))
-    assert ("challenge-switches-heads" in shown) == (BY_KEY[key].tool == "switches")
+    expected = BY_KEY[key].tool not in ("text", "feature"), BY_KEY[key].tool == "switches"
+    assert ("challenge-text" in shown, "challenge-switches-heads" in shown) == expected
 
 
 @pytest.mark.parametrize(
