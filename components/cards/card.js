@@ -323,8 +323,10 @@ export function card(element, trigger, props, call) {
   /** @param {Record<string, any>} data see `Card._draw` in card.py */
   function draw({ layout, words, seen, ...live }) {
     if (!layout) return;
+    const handled = new Set(); // the server's value counts again, also if it is what it was
     for (const [queue, actions] of Object.entries(pending)) {
       const left = actions.filter(([each]) => each > seen[queue]);
+      for (const [, name] of actions.slice(0, actions.length - left.length)) handled.add(name);
       if (left.length < actions.length) setPending(queue, left);
     }
     const root = /** @type {HTMLElement} */ (element.firstElementChild);
@@ -343,7 +345,7 @@ export function card(element, trigger, props, call) {
       if ("hidden" in now) part.hidden = now.hidden;
       const texts = Object.entries(node.words ?? {}).map(([name, key]) => [name, words[key]]);
       const properties = { ...node, ...Object.fromEntries(texts), ...now, ...unhandled(node) };
-      if (same(entry.shown, properties)) continue;
+      if (same(entry.shown, properties) && !handled.has(`${node.name}:act`)) continue;
       entry.shown = properties;
       attempt(part, now.failed, () => built.set?.(properties));
     }
