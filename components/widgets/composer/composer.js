@@ -63,6 +63,7 @@ defineWidget("composer", (root, host) => {
   let n = 0; // number of the last click on a word
   let pointed = -1; // the word under the pointer
   let isAtBottom = true; // whether the end of a long text is in sight
+  let width = 0; // of the textarea in px; kept, because measuring it after a change would lay out the page
 
   const isAtEnd = () => area.selectionStart === area.value.length;
   const isEndInSight = () => root.scrollTop + root.clientHeight >= root.scrollHeight - 8;
@@ -91,7 +92,7 @@ defineWidget("composer", (root, host) => {
 
   function refresh() {
     const isOld = isTyped || shown.unwritten != null;
-    const { name, px } = fit(longest(), area.clientWidth, phone.matches, measure);
+    const { name, px } = fit(longest(), (width ||= area.clientWidth), phone.matches, measure);
     root.dataset.size = name;
     root.style.setProperty("--gb-line-size", `${px}px`);
     copy.draw(area.value, ghost(), isOld ? -1 : (shown.selected ?? -1), isOld ? new Set() : hidden);
@@ -352,6 +353,11 @@ defineWidget("composer", (root, host) => {
   document.addEventListener("click", askNow, { capture: true, signal: host.gone });
   if (host.options.leads) document.addEventListener("keydown", onKey, { signal: host.gone });
   document.fonts.ready.then(host.redraw);
+  new ResizeObserver(() => {
+    if (area.clientWidth === width) return;
+    width = area.clientWidth;
+    host.redraw();
+  }).observe(area);
   return { draw };
 });
 
