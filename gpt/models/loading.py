@@ -275,8 +275,8 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
     if not path.is_file():
         return None
     packed = open_safetensors(path)
-    layers = sorted({int(name.split(".")[0]) for name in packed if name.endswith(".active")})
     try:
+        layers = sorted({int(name.split(".")[0]) for name in packed if name.endswith(".active")})
         tensors = unpack_tensors(packed)
         dictionaries: dict[int, Dictionary] = {}
         fits = layers != [] and layers[-1] < config.n_layer

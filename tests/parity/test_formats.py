@@ -359,6 +359,15 @@ def test_a_quantised_matrix_has_the_numbers_of_the_program_that_quantised_it(sch
     assert_close(found.tensors["layer.weight"] + 0, MATRICES[scheme], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("scales", ["weight.absmax", "weight.nested_absmax"])
+def test_more_scales_than_blocks_are_refused(scales: str) -> None:
+    parts = quantized("bitsandbytes nf4")
+    parts[scales] = torch.cat([parts[scales], parts[scales]])
+    stored = {f"layer.{name}": tensor for name, tensor in parts.items()}
+    with pytest.raises(ValueError, match="layer is damaged"):
+        dequantized(Contents(stored, PlainIds), "model.safetensors")
+
+
 def test_a_quantised_folder_gives_the_logits_of_the_dequantised_weights(tmp_path: Path) -> None:
     sizes = {"vocab_size": 300, "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 1}
     config = AutoConfig.for_model("llama", **sizes, num_attention_heads=2, bos_token_id=None, eos_token_id=None)

@@ -11,7 +11,6 @@ from typing import Any
 import regex
 import tokenizers
 from tokenizers.models import WordLevel
-from tokenizers.processors import TemplateProcessing
 
 from gpt.chat import ChatTemplate
 from gpt.checks import check_token_id, require
@@ -60,13 +59,8 @@ class HuggingFaceTokenizer(Vocabulary):
     ) -> None:
         self.n_vocab, self.tokens, self.chat = n_vocab, tokens, chat
         named = [{"content": name, "special": True} for name in tokens.values()]
-        content = completed(content, n_vocab, file, [*more, *named])
+        content = completed(content, n_vocab, file, [*more, *named], around)
         self._tokenizer = self._continuing = tokenizers.Tokenizer.from_str(json.dumps(content))
-        if any(around):
-            ids = {name: i for name in around if (i := self._tokenizer.token_to_id(name)) is not None}
-            first, last = ([name] if name in ids else [] for name in around)
-            put = TemplateProcessing([*first, "$A", *last], [*first, "$A", *last, "$B:1"], [*ids.items()])
-            self._tokenizer.post_processor = put
         parts = {key: content.get(key) for key in ("normalizer", "pre_tokenizer")}
         encoders = [*flat_parts(parts["normalizer"]), *flat_parts(parts["pre_tokenizer"])]
         places = {place_of_space(part) for part in encoders} - {""}
@@ -150,7 +144,9 @@ def ids_of(tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
         return tokenizer.encode(text, add_special_tokens=False).ids
 
 
-def completed(content: Mapping[str, Any], n_vocab: int, file: str, more: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def completed(
+    content: Mapping[str, Any], n_vocab: int, file: str, more: Iterable[Mapping[str, Any]], around: tuple[str, str]
+) -> dict[str, Any]:
     """Return the contents of a tokenizer.json with all added tokens, the usual decoder, and without random choices."""
     model, ids = dict(content["model"]), ids_of_tokens(content["model"], file)
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
@@ -163,10 +159,26 @@ def completed(content: Mapping[str, Any], n_vocab: int, file: str, more: Iterabl
             added.setdefault(token["content"], {**flags, **token})
     added = {name: token | {"id": ids.get(name, token.get("id"))} for name, token in added.items()}
     added = {name: token for name, token in added.items() if token["id"] < n_vocab}
-    model["vocab"] = with_ids(model["vocab"], {name: token["id"] for name, token in added.items()})
+    ids_added = {name: token["id"] for name, token in added.items()}
+    model["vocab"] = with_ids(model["vocab"], ids_added)
     model |= {"dropout": None} if "dropout" in model else {}
     changed: dict[str, Any] = {"added_tokens": [*added.values()], "model": model, "truncation": None, "padding": None}
-    return {**content, **changed, "decoder": content.get("decoder") or usual_decoder(content, ids)}
+    changed["decoder"] = content.get("decoder") or usual_decoder(content, ids)
+    if any(around):
+        changed["post_processor"] = put_around_texts(ids | ids_added, *around)
+    return {**content, **changed}
+
+
+def put_around_texts(ids: Mapping[str, int], first: str, last: str) -> dict[str, Any]:
+    """Return the post-processor that puts control tokens before and after each text, except for those without an id.
+
+    The library's own class would read a name such as "$A" or "x:1" as a part of the text.
+    """
+    before, after = ([{"SpecialToken": {"id": name, "type_id": 0}}] if name in ids else [] for name in (first, last))
+    single = [*before, {"Sequence": {"id": "A", "type_id": 0}}, *after]
+    pair = [*single, {"Sequence": {"id": "B", "type_id": 1}}]
+    known = {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in (first, last) if name in ids}
+    return {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": known}
 
 
 def splitter(pattern: str, behavior: str = "Isolated") -> dict[str, Any]:

@@ -215,8 +215,8 @@ class Inference:
         if positions or not self.is_rotary():
             group.remove(self.take("wpe", positions))
         if len(group) > 1:
-            heads = [m for m in group if m.has(HEAD)]
-            others = [m for m in group if not m.has(TOKEN)]
+            heads = [module for module in group if module.has(HEAD)]
+            others = [module for module in group if not module.has(TOKEN)]
             module = self.take("lm_head", heads if len(heads) == 1 else others)
             self.transposed += ["lm_head"] if module.shape[0] == C != module.shape[1] else []
             group.remove(module)

@@ -165,9 +165,15 @@ def read_four_bits(parts: Stored, config: Config) -> Tensor:
     stated = json.loads(bytes(state.tolist()))
     shape, scale = torch.Size(stated["shape"]), parts["weight.absmax"].flatten()
     if "nested_blocksize" in stated:
-        nested = parts["weight.nested_absmax"].repeat_interleave(stated["nested_blocksize"])[: len(scale)]
+        nested = for_blocks(parts["weight.nested_absmax"], stated["nested_blocksize"], len(scale))
         scale = parts["weight.nested_quant_map"][scale.int()] * nested + stated.get("nested_offset", 0.0)
     words = parts["weight"].flatten().view(torch.uint8)
     numbers = parts["weight.quant_map"].float()[torch.stack((words >> 4, words & 15), dim=1).int().flatten()]
-    scales = scale.float().repeat_interleave(stated["blocksize"])
-    return (numbers[: shape.numel()] * scales[: shape.numel()]).view(shape)
+    return (numbers[: shape.numel()] * for_blocks(scale.float(), stated["blocksize"], shape.numel())).view(shape)
+
+
+def for_blocks(scales: Tensor, size: int, n: int) -> Tensor:
+    """Return the scale of each of n numbers, which are in blocks of a size. Raises RuntimeError if others are given."""
+    if len(scales) != -(-n // size):
+        raise RuntimeError(f"{len(scales)} x {size} / {n}")
+    return scales.repeat_interleave(size)[:n]

@@ -288,8 +288,8 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
         size = FIXED_SIZES.get(kind) or read_varint(stream)
         if kind == 0:
             yield number, size
-        elif kind in (2, *FIXED_SIZES) and len(value := stream.read(size)) == size:
-            yield number, value
+        elif kind in (2, *FIXED_SIZES) and size <= len(data) - stream.tell():
+            yield number, stream.read(size)
         else:
             raise IndexError("no protobuf message")
 

@@ -290,6 +290,13 @@ def test_berts_vocabulary_reads_chinese_as_in_transformers(tmp_path: Path, setti
         assert streamed(ours, ours.encode("你好，Hello gpt2。世界")) == "你好， hello gpt2。世界"
 
 
+def test_control_tokens_around_a_text_may_have_any_names() -> None:
+    model = {"type": "WordLevel", "vocab": {"$A": 0, "x:1": 1, "a": 2}, "unk_token": "a"}
+    names = ("$A", "x:1")
+    ours = HuggingFaceTokenizer({"model": model}, 3, "vocab.txt", tokens={"bos_token": names[0]}, around=names)
+    assert (ours.prefix_ids, ours.eot_id) == ((0,), 1)
+
+
 PLAIN = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
 
 
