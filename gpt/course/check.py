@@ -155,9 +155,10 @@ def difference(expected: Any, received: Any, tolerance: float) -> Words:
             *row, column = cells[0]
             start = max(0, min(column - 1, a.shape[-1] - SHOWN))
             begin = [*row, start]
-            place = {"cell": cells[0], "begin": begin, "gap": " " * len(str(begin))}
-            shown = {name: numbers(each[tuple(row)][start:]) for name, each in (("a", a), ("b", b))}
-            return say("difference", shape=tuple(a.shape), n=len(cells), total=a.numel(), **place, **shown)
+            gap = " " * len(str(begin))
+            a_row, b_row = (numbers(each[tuple(row)][start:]) for each in (a, b))
+            counts = {"shape": tuple(a.shape), "n": len(cells), "total": a.numel()}
+            return say("difference", **counts, cell=cells[0], begin=begin, gap=gap, a=a_row, b=b_row)
     return say("expected", a=numbers(a), b=numbers(b))
 
 

@@ -1,7 +1,7 @@
 """A process that runs a learner's programs: python -I process.py FOLDER. This file imports nothing from the package.
 
-A line on standard input requests the job in FOLDER/job, {"path", "run", "inputs"}. The answer is written to
-FOLDER/answer: {"result"}, or {"error", "message", "line", "code"}. The process exits when its standard input is closed.
+A number n on standard input requests the job in FOLDER/n.job, {"path", "run", "inputs"}. The answer is written to
+FOLDER/n.pt: {"result"}, or {"error", "message", "line", "code"}. The process exits when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -37,7 +38,7 @@ class LearnerProcess:
 
     def __init__(self, on_wait: Callable[[], None] = lambda: None) -> None:
         self._temporary = TemporaryDirectory(prefix="glassbox-course-")
-        self.on_wait, self._start_seconds = on_wait, START_SECONDS
+        self.on_wait, self._numbers = on_wait, count()
         self.folder = Path(self._temporary.name)
         with (self.folder / "printed").open("wb") as printed:
             self._process = subprocess.Popen(
@@ -52,14 +53,14 @@ class LearnerProcess:
 
         The answer is the error "late" if the job exceeds its time limit, or "ended" if the process exits.
         """
-        path = self.folder / "answer"
-        torch.save({"path": str(program.resolve()), "run": run, "inputs": inputs}, self.folder / "job")
+        number = next(self._numbers)  # an interrupted job's answer is not taken for that of the next job
+        path = self.folder / f"{number}.pt"
+        torch.save({"path": str(program.resolve()), "run": run, "inputs": inputs}, self.folder / f"{number}.job")
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
-            self._process.stdin.write(b"\n")
+            self._process.stdin.write(b"%d\n" % number)
             self._process.stdin.flush()
-        until = time.monotonic() + self._start_seconds + seconds
-        self._start_seconds = 0.0
+        until = time.monotonic() + seconds + (START_SECONDS if number == 0 else 0)
         while not path.exists():
             if self._process.poll() is not None and not path.exists():
                 return {"error": "ended", "message": "", "line": 0, "code": ""}
@@ -187,17 +188,19 @@ def program(path: str) -> dict[str, Any]:
 
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
-    requests = os.fdopen(os.dup(0))
+    numbers = os.fdopen(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # programs that read standard input find it empty
-    for _ in requests:
-        job = torch.load(folder / "job")
+    for number in map(int, numbers):
+        file = folder / f"{number}.job"
+        job = torch.load(file)
+        file.unlink()
         path = job["path"]
         try:
             answer = run_lines(program(path), job["run"], job["inputs"], path)
         except (Exception, SystemExit) as error:  # raised when the program is imported
             answer = failure(error, path)
-        torch.save(answer, folder / "new")
-        os.replace(folder / "new", folder / "answer")
+        torch.save(answer, folder / "new.pt")
+        os.replace(folder / "new.pt", folder / f"{number}.pt")
 
 
 if __name__ == "__main__":

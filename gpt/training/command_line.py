@@ -322,8 +322,8 @@ class FolderRun:
     def evaluate(self, trainer: Trainer) -> str:
         """Score, log, save and sample the current weights, and return a line with the losses."""
         score = trainer.score(self.data.vocabulary, self.data.held_back)
-        losses, rate = (fmean(trainer.losses), score.loss), self.recipe.lr_factor(trainer.step - 1)
-        row = LogRow(trainer.step, trainer.n_tokens, *losses, score.bits_per_byte, rate, trainer.seconds)
+        loss, rate = fmean(trainer.losses), self.recipe.lr_factor(trainer.step - 1)
+        row = LogRow(trainer.step, trainer.n_tokens, loss, score.loss, score.bits_per_byte, rate, trainer.seconds)
         is_best = score.loss < trainer.best
         trainer.best, trainer.losses = min(score.loss, trainer.best), []
         state, model, tokenizer = self.state(trainer), trainer.model, self.data.vocabulary

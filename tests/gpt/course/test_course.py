@@ -147,6 +147,21 @@ def test_a_loop_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.Monke
     assert "more than 0.1 seconds" in verdict.problem.en
 
 
+def test_the_answer_of_an_interrupted_job_is_not_taken_for_the_next(tmp_path: Path) -> None:
+    (tmp_path / PROGRAM).write_text("from time import sleep")
+
+    def interrupt() -> None:
+        if (tmp_path / "running").exists():
+            raise KeyboardInterrupt
+
+    with closing(LearnerProcess(interrupt)) as process:
+        running = f"open({str(tmp_path / 'running')!r}, 'w').close()"
+        with pytest.raises(KeyboardInterrupt):
+            process.ask(tmp_path / PROGRAM, f"{running}; sleep(0.2); result = 1", {}, 10)
+        (tmp_path / "running").unlink()
+        assert process.ask(tmp_path / PROGRAM, "sleep(0.1); result = 2", {}, 10) == {"result": 2}
+
+
 def test_names_of_parameters_that_differ_are_listed() -> None:
     names = {"__name__": "__main__"}
     exec(solution().replace("self.c_proj", "self.back"), names)
