@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -65,6 +65,10 @@ class Dictionary:
             return scores.relu()
         values, features = scores.topk(self.active, dim=-1)
         return torch.zeros_like(scores).scatter(-1, features, values.relu())
+
+    def activity_of(self, feature: int, x: Tensor) -> Tensor:
+        """Compute the activity of one feature: (..., C) -> (...)."""
+        return self.activity(x.to(self.encoder))[..., feature]
 
     def reconstruction(self, activity: Tensor) -> Tensor:
         """Reconstruct the stream from activities: (..., n) -> (..., C)."""
@@ -144,12 +148,11 @@ class Concepts:
         check_integer("feature", feature, 0, len(dictionary.bias) - 1)
         check_number("strength", strength, -MAX_STRENGTH, MAX_STRENGTH)
         strength, direction = max(float(strength), NO_ACTIVITY), dictionary.decoder[feature]
-        concept = feature, strength
         if strength >= 0:
-            return Steering(layer, strength * dictionary.strengths[feature] * direction, concept)
+            return Steering(layer, strength * dictionary.strengths[feature] * direction, (feature, strength))
         # A step along the direction changes the activity by less than its length, because encoder and decoder differ.
         value = strength * direction / (dictionary.encoder[feature] @ direction)
-        return Steering(layer, value, concept, lambda x: dictionary.activity(x.to(dictionary.encoder))[..., feature])
+        return Steering(layer, value, (feature, strength), partial(dictionary.activity_of, feature))  # can be pickled
 
     def snippets(self, layer: int, feature: int, tokenizer: Vocabulary) -> list[Snippet]:
         """Return the snippets in which a feature is strongest, in descending order, with at most one per story."""

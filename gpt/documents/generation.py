@@ -475,11 +475,13 @@ def stream(
     elif not local and loaded.deployed is not None:
         send = loaded.deployed.stream
     draws = send and drawn_elsewhere(send, lambda: document.request(params, left, slides=slides))
-    with closing(draws) if draws else nullcontext(), suppress(StopIteration):  # it may end the text early
+    with closing(draws) if draws else nullcontext():
         while left > 0 and not document._engine.stopped:
             if slides and document.full:
                 document = document.without_first()
-            drawn = document.draw_next(params) if draws is None else next(draws)
+            drawn = document.draw_next(params) if draws is None else next(draws, "ended early")
+            if isinstance(drawn, str):
+                return
             if drawn is None:
                 yield document, None
                 continue

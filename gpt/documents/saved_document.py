@@ -109,6 +109,6 @@ class SavedDocument:
 
 
 def read_token(entry: dict[str, Any], settings: list[SamplingParams]) -> Token:
-    require(entry["id"] in range(MAX_ID), "document_file.damaged")
+    require(is_integer(entry["id"]) and 0 <= entry["id"] < MAX_ID, "document_file.damaged")
     params = settings[entry["settings"]] if entry["how"] == "sampled" else None
     return Token(entry["id"], entry["after"], Origin(entry["how"], params, entry.get("held", "")))

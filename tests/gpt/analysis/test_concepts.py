@@ -1,6 +1,7 @@
 """Concepts and their graph; the dictionaries bundled with the models."""
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def test_a_concept_that_is_turned_down_keeps_a_share_of_its_activity_and_changes
     loaded.model(idx, trace=plain)
     before = trace_activity(concepts, plain, 0)
     feature = int(((before > 0).sum(0) % 5).argmax())  # active at some positions
-    edits = Edits(steering=(concepts.steering(0, feature, strength),))
+    edits = pickle.loads(pickle.dumps(Edits(steering=(concepts.steering(0, feature, strength),))))
     logits = loaded.model(idx, trace=steered, edits=edits)
     is_active = before[:, feature] > 0
     assert 0 < is_active.sum() < 5

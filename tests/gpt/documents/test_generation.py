@@ -175,6 +175,12 @@ def test_hooks_do_not_leave_this_process(loaded):
             leave()
 
 
+def test_a_text_does_not_end_quietly_where_a_hook_raises_stop_iteration(loaded):
+    edits = Edits(hooks=(Hook("resid_post", 0, lambda x: next(iter([]))),))
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        Generation(loaded, "the cat", edits=edits).step(GREEDY)
+
+
 def test_a_document_keeps_exact_logits_and_attention_of_every_position(family):
     document = Generation(family, "the cat sat")
     for _ in range(6):

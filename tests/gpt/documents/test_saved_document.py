@@ -108,6 +108,7 @@ def test_a_file_edited_by_hand_is_checked(document, changes, said):
     ("number", "changes", "said"),
     [
         (7, {"id": 260}, DAMAGED),
+        (7, {"id": "7"}, DAMAGED),
         (7, {"id": 2**61, "after": 7}, DAMAGED),  # before the tree is built, whose nodes are found by their hashes
         (7, {"after": 7}, "token number 7 must follow one of 0 to 6, not 7"),
         (7, {"after": None}, "must follow one of 0 to 6, not None"),
