@@ -17,6 +17,9 @@ import { attempt, defineWidget, isFollowing, mount, reveal } from "../widgets/ru
  * @property {(node: Node) => HTMLElement} build
  */
 
+// The event after which a control shows the server's value again, even if it has not changed.
+/** @type {Record<string, string>} */ const SETTLED_BY = { slider: "act", choice: "act", select: "act", pick_list: "act", check_box: "act", text_box: "enter" };
+
 let count = 0;
 
 /**
@@ -260,7 +263,7 @@ function setChoices(list, choices) {
     });
     return labelled("text-box", [box], ({ placeholder = "", value }) => {
       box.placeholder = placeholder;
-      if (box.value !== value) box.value = value;
+      if (value !== undefined && box.value !== value) box.value = value;
       fit();
     });
   },
@@ -290,7 +293,7 @@ function setChoices(list, choices) {
  */
 export function card(element, trigger, props, call) {
   /** @type {Record<string, Action[]>} */ const pending = {}; // actions by queue, oldest first
-  /** @type {Map<HTMLElement, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
+  /** @type {Map<HTMLElement, { node: Node, built: Built, shown: Properties | null, value?: any }>} */ const parts = new Map();
   let number = 0;
 
   /** Stores them here and in the gr.HTML's value, which every event sends. @param {string} queue @param {Action[]} actions */
@@ -323,10 +326,8 @@ export function card(element, trigger, props, call) {
   /** @param {Record<string, any>} data see `Card._draw` in card.py */
   function draw({ layout, words, seen, ...live }) {
     if (!layout) return;
-    const handled = new Set(); // the server's value counts again, also if it is what it was
     for (const [queue, actions] of Object.entries(pending)) {
       const left = actions.filter(([each]) => each > seen[queue]);
-      for (const [, name] of actions.slice(0, actions.length - left.length)) handled.add(name);
       if (left.length < actions.length) setPending(queue, left);
     }
     const root = /** @type {HTMLElement} */ (element.firstElementChild);
@@ -344,8 +345,12 @@ export function card(element, trigger, props, call) {
       }
       if ("hidden" in now) part.hidden = now.hidden;
       const texts = Object.entries(node.words ?? {}).map(([name, key]) => [name, words[key]]);
-      const properties = { ...node, ...Object.fromEntries(texts), ...now, ...unhandled(node) };
-      if (same(entry.shown, properties) && !handled.has(`${node.name}:act`)) continue;
+      const ended = seen[`${node.name}:${SETTLED_BY[node.kind]}`];
+      const properties = { ...node, ...Object.fromEntries(texts), ...now, ...unhandled(node), ended };
+      // A text box keeps what has been typed, valid or not, until the server's value changes.
+      if (node.kind === "text_box" && entry.shown?.ended === ended && entry.value === now.value) delete properties.value;
+      entry.value = now.value;
+      if (same(entry.shown, properties)) continue;
       entry.shown = properties;
       attempt(part, now.failed, () => built.set?.(properties));
     }

@@ -82,8 +82,8 @@ class Card:
     def _draw(self, s: Any) -> dict[str, Any]:
         """Return the card's data.
 
-        layout: the tree of parts, which never changes. words: translated texts by key. seen: the number of the last
-        action handled in each queue. live.<name>: a part's live properties, or `failed`, a sentence.
+        layout: the tree of parts, which never changes. words: translated texts by key. seen: see `_seen`. live.<name>:
+        a part's live properties, or `failed`, a sentence.
         """
         live: dict[str, dict[str, Any]] = {}
         parts = [self.root]
@@ -101,7 +101,9 @@ class Card:
         return {"layout": self.layout, "words": texts, "seen": s.cached(self._seen), **live}
 
     def _seen(self, s: Any) -> dict[str, int]:
-        return {queue: s.handled.get((self.name, queue), 0) for queue in self.queues}
+        """Return the number of the last action that has begun in each queue, and of the last that has ended by name."""
+        numbers = {key: number for (card, key), number in s.handled.items() if card == self.name}
+        return dict.fromkeys(self.queues, 0) | numbers
 
 
 def add_cards(events: Events, shown: Mapping[str, Sequence[Card]]) -> None:
@@ -176,3 +178,4 @@ def _pending(
                             yield action.early, payload
                         elif is_new:
                             yield action.handler, payload
+                            session.mark_ended(card.name, name, number)

@@ -41,7 +41,8 @@ def test_actions_are_handled_once_in_order_and_unknown_ones_not_at_all() -> None
     for sent in (first, later):
         act(cards, "interactive", session, *sent)
     assert done == [("a", 3), ("b", 4), ("a", 1), ("c", 2)]
-    assert session.snapshot().handled == {("one", "interactive"): 4, ("two", "interactive"): 1}
+    ended = {("one", "a:act"): 4, ("one", "b:act"): 2, ("two", "c:act"): 1}
+    assert session.snapshot().handled == {("one", "interactive"): 4, ("two", "interactive"): 1} | ended
 
 
 def test_earlier_choices_are_handled_first_and_actions_only_in_their_own_queue() -> None:
@@ -49,7 +50,10 @@ def test_earlier_choices_are_handled_first_and_actions_only_in_their_own_queue()
     press = button("b", "stop", lambda session: done.append("b"), queue="model")
     card, session = Card("one", number("a", done), press), Session(None)
     sent = {"interactive": [[1, "a:act", 3]], "model": [[2, "a:act", 4], [3, "b:act", None]]}
-    list(act_and_show([card], "model", session, sent))
+    steps = act_and_show([card], "model", session, sent)
+    next(steps)
+    assert session.handled == {("one", "interactive"): 1}  # has begun: the control still shows the choice
+    list(steps)
     act([card], "interactive", session, sent)
     assert done == [("a", 3), "b"]
 
@@ -82,7 +86,7 @@ def test_an_error_does_not_keep_later_actions_from_being_handled() -> None:
     with pytest.raises(ValueError, match="refused 1"):
         act([card], "interactive", session, {"interactive": [[1, "f:act", 1], [2, "f:act", 2], [3, "a:act", 3]]})
     assert done == [("a", 3)]
-    assert session.handled == {("one", "interactive"): 3}
+    assert session.handled == {("one", "interactive"): 3, ("one", "f:act"): 2, ("one", "a:act"): 3}
 
 
 def test_a_part_fails_alone() -> None:
