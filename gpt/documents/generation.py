@@ -182,7 +182,8 @@ class Generation(Document):
                 with closing(deployed.stream(self.request(SamplingParams(), 0))) as found:
                     reply = next((reply for reply in found if reply is not None or time.monotonic() > end), None)
                 if reply is not None:
-                    self._engine.n_tokens += self._keep_states(reply["start"], states_of(reply))
+                    n_new = self._keep_states(reply["start"], states_of(reply))
+                    self._engine.n_tokens += n_new  # after keeping them, because other threads count, too
         self._read_here()
 
     @property
@@ -383,7 +384,8 @@ class Generation(Document):
             origin = Origin("sampled", params, self.held)
         text = self._add([token_id], origin, joined=joined)
         if read is not None:
-            self._engine.n_tokens += self._keep_states(*read)
+            n_new = self._keep_states(*read)
+            self._engine.n_tokens += n_new
         reason: FinishReason | None = None
         if token_id in self.tokenizer.eot_ids:
             reason = "end_of_text"
