@@ -12,7 +12,7 @@ from urllib.parse import quote
 from playwright.sync_api import Page, expect, sync_playwright
 
 from benchmarks.trials.app_process import SECONDS, Result, running_app
-from tests.browser.playground_page import open_strip
+from tests.browser.playground_page import open_strip, open_tab
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
@@ -130,6 +130,6 @@ def by_compare(page: Page, url: str, text: str, folder: Path) -> None:
 def by_file(page: Page, url: str, text: str, folder: Path) -> None:
     """Open a document that names the text as its model."""
     (folder / "a.json").write_text(json.dumps({"format": text, "model": text, "tokens": [text]}), encoding="utf-8")
-    page.locator("#more > summary").click()
+    open_tab(page, "playground")
     page.locator("#share-files input[type=file]").set_input_files(folder / "a.json")
     expect(page.locator("#share-files .gb-share-says")).not_to_be_empty()
