@@ -319,7 +319,7 @@ def recipe_section(recipe: Recipe, command: str, *, vocab_size: bool = True) -> 
 def _samples(loaded: LoadedModel, prompt: str) -> str:
     texts = []
     for seed in range(N_SAMPLES):
-        text = sample(loaded, prompt, seed=seed, max_new_tokens=SAMPLE_TOKENS, temperature=TEMPERATURE)
+        text = prompt + sample(loaded, prompt, seed=seed, max_new_tokens=SAMPLE_TOKENS, temperature=TEMPERATURE)
         wrapped = "\n".join(textwrap.fill(line, 100) for line in text.splitlines())
         texts.append(f"Seed {seed}:\n\n" + textwrap.indent(wrapped, "    ", lambda line: True) + "\n")
     begins = (
@@ -373,7 +373,7 @@ def _measured(run: RecordedRun, step: int, recipe: Recipe, data: Data, process: 
         induction=[[round(x, 4) for x in row] for row in copying.induction.tolist()],
         previous_token=[[round(x, 4) for x in row] for row in copying.previous_token.tolist()],
         prompt=prompt,
-        sample=sample(loaded, prompt, seed=0, max_new_tokens=SNAPSHOT_SAMPLE_TOKENS).removeprefix(prompt),
+        sample=sample(loaded, prompt, max_new_tokens=SNAPSHOT_SAMPLE_TOKENS),
     )
 
 

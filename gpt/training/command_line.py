@@ -333,7 +333,7 @@ class FolderRun:
                 save_model(self.folder / "best", model, tokenizer, dtype=torch.float16, overwrite=True)
             self.save(state)
             loaded = LoadedModel("in training", model, tokenizer, trainer.process.device, "fp32")
-            texts = [sample(loaded, prompt, seed=0, max_new_tokens=SAMPLE_TOKENS) for prompt in self.data.prompts]
+            texts = [each + sample(loaded, each, max_new_tokens=SAMPLE_TOKENS) for each in self.data.prompts]
             with (self.folder / "samples.txt").open("a", encoding="utf-8") as file:
                 file.write(f"===== step {row.step} =====\n\n" + "".join(text + "\n\n" for text in texts))
         return (

@@ -19,12 +19,10 @@ from torch import Tensor
 
 from gpt.checks import require
 from gpt.errors import GPTError
-from gpt.generate import generate
 from gpt.model import GPT
 from gpt.models.checkpoints.hugging_face_tokenizer import byte_letters
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
-from gpt.sampling import SamplingParams
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, bpe_tokenizer, valid_text
 from gpt.training.evaluation import sample
 from gpt.training.recipe import Recipe
@@ -196,8 +194,7 @@ class TextDataset:
         """Return None, because a text has no correct continuation."""
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
-        text = sample(loaded, self.start, seed=self.seed, max_new_tokens=SAMPLE_TOKENS)
-        return (Sample(self.start, text.removeprefix(self.start)),)
+        return (Sample(self.start, sample(loaded, self.start, seed=self.seed, max_new_tokens=SAMPLE_TOKENS)),)
 
 
 def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, part: str) -> list[np.ndarray]:
@@ -356,16 +353,13 @@ class TaskDataset:
         return right.all(dim=1).double().mean().item()
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
-        shown = self.test_examples[:N_SAMPLES]
-        return tuple(Sample(e.prompt, answer(loaded, e.prompt, len(e.answer)), e.answer) for e in shown)
+        def answer(example: Example) -> str:
+            return sample(loaded, example.prompt, max_new_tokens=len(example.answer), temperature=0)
+
+        return tuple(Sample(each.prompt, answer(each), each.answer) for each in self.test_examples[:N_SAMPLES])
 
 
 Dataset = TextDataset | TaskDataset  # what a live run trains on
-
-
-def answer(loaded: LoadedModel, prompt: str, length: int) -> str:
-    """Return the greedy continuation of a prompt, up to `length` tokens."""
-    return "".join(step.text for step in generate(loaded, prompt, SamplingParams(temperature=0), length))
 
 
 def letters_task(solve: Callable[[str], Iterable[str]]) -> Callable[[np.random.Generator], Example]:

@@ -91,10 +91,10 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
     return Score(nats, len(scored), sum(len(tokenizer.token_bytes(token_id)) for token_id in scored))
 
 
-def sample(loaded: LoadedModel, prompt: str, *, seed: int, max_new_tokens: int, temperature: float = 0.8) -> str:
-    """Return the prompt and its continuation, which may exceed the context."""
+def sample(loaded: LoadedModel, prompt: str, *, seed: int = 0, max_new_tokens: int, temperature: float = 0.8) -> str:
+    """Return a continuation of the prompt. Both together may exceed the context."""
     params = SamplingParams(temperature=temperature, seed=seed)
-    return prompt + "".join(step.text for step in generate(loaded, prompt, params, max_new_tokens, on_full="crop"))
+    return "".join(step.text for step in generate(loaded, prompt, params, max_new_tokens, on_full="crop"))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -147,8 +147,10 @@ class Trainer:
             group["lr"] = group["full_lr"] * rate_factor * recipe.lr_factor(self.step)
         mine = slice(process.rank, None, process.world_size)
         idx, targets = (rows[mine].to(process.device) for rows in batch)
+        seed = int(np.random.SeedSequence([recipe.seed, self.step, process.rank]).generate_state(1)[0])
+        dropout_seed = seeded(seed, process.device) if recipe.dropout else nullcontext()
         self.model.train()
-        with torch.enable_grad(), process.autocast(), self._seeded() if recipe.dropout else nullcontext():
+        with torch.enable_grad(), process.autocast(), dropout_seed:
             loss = self._loss(idx, targets)
         self.model.eval()
         loss.backward()
@@ -162,11 +164,6 @@ class Trainer:
         self.step += 1
         self.losses.append(mean)
         return mean
-
-    def _seeded(self) -> AbstractContextManager[None]:
-        """Seed dropout for this step."""
-        seed = np.random.SeedSequence([self.recipe.seed, self.step, self.process.rank]).generate_state(1)[0]
-        return seeded(int(seed), self.process.device)
 
     @torch.inference_mode()
     def loss(self, batch: Batch) -> float:

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from gpt.models.loading import LoadedModel
-from gpt.training.data import TASKS, Example, Task, TaskDataset, answer
+from gpt.training.data import TASKS, Example, Task, TaskDataset
+from gpt.training.evaluation import sample
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Trainer
 
@@ -79,10 +80,12 @@ def test_the_accuracy_equals_that_of_greedy_decoding() -> None:
     dataset = TaskDataset(Task("tiny", "abcd>", 8, draw))
     recipe = Recipe(block_size=7, n_layer=1, n_head=2, n_embd=32, steps=60, muon_lr=0.01, adamw_lr=0.005, warmup=5)
     loaded, examples = learn(dataset, recipe, 12), dataset.test_examples[:60]
-    right = [answer(loaded, example.prompt, len(example.answer)) == example.answer for example in examples]
+    right = [
+        sample(loaded, each.prompt, max_new_tokens=len(each.answer), temperature=0) == each.answer for each in examples
+    ]
     assert 0 < sum(right) < 60
     dataset.validation = dataset.encode(examples)
     assert dataset.accuracy(loaded.model) == sum(right) / 60
     samples = dataset.samples(loaded)
-    assert [sample.correct for sample in samples] == right[:4]
-    assert [sample.prompt for sample in samples] == [example.prompt for example in examples[:4]]
+    assert [each.correct for each in samples] == right[:4]
+    assert [each.prompt for each in samples] == [example.prompt for example in examples[:4]]

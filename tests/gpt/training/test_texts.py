@@ -258,8 +258,7 @@ def test_without_end_of_text_a_text_is_scored_from_its_second_token_on(tiny: GPT
     assert score == Score(pytest.approx(nats, rel=1e-6), n_tokens=2, n_bytes=5)
 
 
-def test_a_sample_starts_with_the_prompt_and_is_determined_by_its_seed(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
+def test_a_sample_is_determined_by_its_seed(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
     loaded = LoadedModel("tiny", tiny, byte_tokenizer, torch.device("cpu"), "fp32")
     texts = [sample(loaded, "Once", seed=seed, max_new_tokens=8) for seed in (0, 0, 1)]
-    assert all(text.startswith("Once") for text in texts)
     assert texts[0] == texts[1] != texts[2]
