@@ -56,7 +56,7 @@ def measure_scaling(
         key = f"{recipe.architecture} {name}"
         points = resume(saved, key, trainer)
         documents = encode_stories(training, tokenizer, sized.block_size, "training")
-        batches = story_batches(documents, sized.block_size, sized.seed, sized.batch_size, trainer.step)
+        batches = story_batches(documents, sized, sized.batch_size, trainer.step)
         while trainer.step < sized.steps:
             trainer.update(Batch.of_rows(next(batches)))
             if trainer.step & (trainer.step - 1) == 0 or trainer.step == sized.steps:

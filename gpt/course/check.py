@@ -64,11 +64,8 @@ def check(program: Path, steps: Sequence[Step], on_wait: Callable[[], None] = la
 
 def judge_step(step: Step, answer: Callable[[Test], Answer]) -> Verdict:
     """Return the verdict on the answers to a step's tests, up to the first that is wrong."""
-    for test in step.tests:
-        verdict = judge(step, test, answer(test))
-        if verdict.state != "ok":
-            return verdict
-    return Verdict(step, "ok")
+    verdicts = (judge(step, test, answer(test)) for test in step.tests)
+    return next((verdict for verdict in verdicts if verdict.state != "ok"), Verdict(step, "ok"))
 
 
 def judge(step: Step, test: Test, answer: Answer) -> Verdict:

@@ -205,16 +205,16 @@ def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, p
     return documents
 
 
-def epoch_rows(documents: Sequence[np.ndarray], block_size: int, seed: int, number: int) -> np.ndarray:
+def epoch_rows(documents: Sequence[np.ndarray], recipe: Recipe, number: int) -> np.ndarray:
     """Return the training rows of one epoch, most of which start at the beginning of a story: (n, block_size + 1) ids.
 
     An epoch shuffles the stories, each preceded by end-of-text, and concatenates them. A row starts with a story
     and continues with the following stories. If its end truncates a story, the next row starts with that story. A story
     that is longer than a row continues in rows that start half a context apart, as in evaluation. A quarter of the rows
     omit the first end-of-text, and a tenth start inside a story, so that the model accepts prompts without end-of-text.
-    The order of the rows is random and depends only on the seed. documents: see `encode_stories`.
+    The order of the rows is random and depends only on the recipe's seed. documents: see `encode_stories`.
     """
-    rng = np.random.default_rng([seed, number])
+    rng, block_size = np.random.default_rng([recipe.seed, number]), recipe.block_size
     documents = [documents[i] for i in rng.permutation(len(documents))]
     stream, width = np.concatenate(documents), block_size + 1
     starts: list[int] = []
@@ -231,14 +231,12 @@ def epoch_rows(documents: Sequence[np.ndarray], block_size: int, seed: int, numb
     return stream[rng.permutation(at)[:, None] + np.arange(width)]
 
 
-def story_batches(
-    documents: Sequence[np.ndarray], block_size: int, seed: int, batch_size: int, start: int = 0
-) -> Iterator[np.ndarray]:
-    """Yield batches (batch_size, block_size + 1) of all epochs' rows, starting with batch number `start`."""
-    epochs = (epoch_rows(documents, block_size, seed, number) for number in count())
-    rows = islice(chain.from_iterable(epochs), start * batch_size, None)
+def story_batches(documents: Sequence[np.ndarray], recipe: Recipe, size: int, start: int = 0) -> Iterator[np.ndarray]:
+    """Yield batches (size, block_size + 1) of all epochs' rows, starting with batch number `start`."""
+    epochs = (epoch_rows(documents, recipe, number) for number in count())
+    rows = islice(chain.from_iterable(epochs), start * size, None)
     while True:
-        yield np.stack([*islice(rows, batch_size)])
+        yield np.stack([*islice(rows, size)])
 
 
 class StoryDataset:
@@ -263,10 +261,8 @@ class StoryDataset:
         self.prompts = tuple(map(first_words, self.held_back[:3])) if of_poems else STORY_PROMPTS
 
     def batches(self, size: int, start: int = 0) -> Iterator[Batch]:
-        recipe = self._recipe
-        batches = story_batches(self._documents, recipe.block_size, recipe.seed, size, start)
-        for step, rows in enumerate(batches, start):
-            yield with_repeats(rows, self.vocabulary, recipe, step)
+        for step, rows in enumerate(story_batches(self._documents, self._recipe, size, start), start):
+            yield with_repeats(rows, self.vocabulary, self._recipe, step)
 
 
 def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: int) -> Batch:

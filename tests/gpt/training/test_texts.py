@@ -84,7 +84,7 @@ def test_a_row_consists_of_whole_stories_except_at_its_ends() -> None:
     stories = [story.split() for story in distinct_stories([3, 9, 1, 30, 5, 7, 7, 2] * 4)]
     story_of = {word: story for story in stories for word in story}
     documents = encode_stories([" ".join(story) for story in stories], Numbers(), 12, "training")
-    for row in epoch_rows(documents, block_size=12, seed=3, number=0):
+    for row in epoch_rows(documents, Recipe(block_size=12, seed=3), 0):
         assert len(row) == 13
         parts: list[list[str]] = [[]]
         for i in row:
@@ -104,7 +104,8 @@ def test_a_row_consists_of_whole_stories_except_at_its_ends() -> None:
 @pytest.mark.parametrize("batch_size", [3, 70])  # 70 is more than an epoch
 def test_batches_from_a_start_equal_those_of_a_full_iteration(batch_size: int) -> None:
     documents = encode_stories(distinct_stories([9] * 50), Numbers(), 12, "training")
-    from_the_start, later = (story_batches(documents, 12, 3, batch_size, start) for start in (0, 20))
+    recipe = Recipe(block_size=12, seed=3)
+    from_the_start, later = (story_batches(documents, recipe, batch_size, start) for start in (0, 20))
     for _ in range(20):
         next(from_the_start)
     for _ in range(20):
