@@ -8,7 +8,7 @@ import gzip
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import date
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ SPACES = " \u00a0"  # text fields and phones write a no-break space for a space
 ANSWER, MESSAGE = "#answer#", "#message#"  # placeholders, used to find a template's text around a message
 # A Unicode noncharacter that no text contains. In a message, it follows each character of a control token's name.
 MARK = "\ufdd0"
+# Returns a UTF-8 decoder for a stream of bytes that returns each character as soon as it is complete.
+incremental_decoder = partial(codecs.getincrementaldecoder("utf-8"), "replace")
 
 
 class Vocabulary(ABC):
@@ -202,11 +204,6 @@ class Tokenizer(Vocabulary):
 def valid_text(text: str) -> str:
     """Replace unpaired surrogates with U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def incremental_decoder() -> codecs.IncrementalDecoder:
-    """Return a UTF-8 decoder for a stream of bytes that returns each character as soon as it is complete."""
-    return codecs.getincrementaldecoder("utf-8")("replace")
 
 
 class TextDecoder:

@@ -33,9 +33,10 @@ from gpt.inference import on_zero_gpu
 from gpt.inference.cluster import Cluster, DeployedModel
 from gpt.inference.engine import Engine
 from gpt.inputs import AnyModel, named, with_tokenizer
-from gpt.models.checkpoints.checkpoint import main_file
+from gpt.models.checkpoints.checkpoint import find_files
 from gpt.models.checkpoints.files import ADAPTER_CONFIG
 from gpt.models.checkpoints.layouts import Hints
+from gpt.models.checkpoints.other_formats import is_adapter
 from gpt.models.loading import DTYPES, LoadedModel, Precision, best_device, build, gpu_copy, memory_of, with_adapted
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source, load_model
@@ -160,12 +161,13 @@ class Registry:
         Raises ValueError if the model cannot be loaded; nothing is registered in that case.
         """
         given, folder = Hints(n_head, **hints), folder_of(files)
-        name = wanted = name or main_file(Path(folder.name))
+        path = Path(folder.name)
+        name = wanted = name or (ADAPTER_CONFIG if is_adapter(path) else find_files(path)[1][0].name)
         with self._lock:
             numbers = count(2)
             while name in self._sources:
                 name = f"{wanted} ({next(numbers)})"
-            self._sources[name] = Source(Path(folder.name), given, listed=listed, folder=folder)
+            self._sources[name] = Source(path, given, listed=listed, folder=folder)
         try:
             self.get(name)
         except BaseException:

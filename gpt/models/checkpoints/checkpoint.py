@@ -146,11 +146,6 @@ def find_files(path: Path) -> tuple[Reader, list[Path]]:
     return next((reader, files) for reader in READERS if (files := reader.find(path)))
 
 
-def main_file(path: Path) -> str:
-    """Return the name of a folder's first weight file, or of an adapter. Raises ValueError if there is none."""
-    return ADAPTER_CONFIG if is_adapter(path) else find_files(path)[1][0].name
-
-
 def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) -> Checkpoint:
     """Open a checkpoint: a folder, a weight file, or an index of shards, in the format of one of READERS.
 

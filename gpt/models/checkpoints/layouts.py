@@ -29,11 +29,8 @@ AttnScale = float | Literal["head_size", "n_embd"]
 SCALES = ("head_size", "n_embd")  # widths whose square root may divide the attention scores
 SEPARATE = ("h.{n}.attn.q", "h.{n}.attn.k", "h.{n}.attn.v")  # instead of c_attn
 GATE = "h.{n}.mlp.c_gate"
-BLOCK_ROLES = (
-    *("ln_1", "attn.c_attn", "attn.q", "attn.k", "attn.v", "attn.c_proj"),
-    *("ln_2", "mlp.c_gate", "mlp.c_fc", "mlp.c_proj"),
-)
-ROLES = ("wte", "wpe", *(f"h.{{n}}.{name}" for name in BLOCK_ROLES), "ln_f", "lm_head")
+BLOCK_ROLES = "ln_1 attn.c_attn attn.q attn.k attn.v attn.c_proj ln_2 mlp.c_gate mlp.c_fc mlp.c_proj"
+ROLES = ("wte", "wpe", *(f"h.{{n}}.{name}" for name in BLOCK_ROLES.split()), "ln_f", "lm_head")
 # Linear layers of a block. In transformers' GPT-2, they are stored as (in, out), like in OpenAI's released weights.
 MATRICES = ("h.{n}.attn.c_attn", "h.{n}.attn.c_proj", GATE, "h.{n}.mlp.c_fc", "h.{n}.mlp.c_proj")
 QKV_ORDERS = (*map("".join, permutations("qkv")), "heads")

@@ -124,14 +124,9 @@ def read_rotary(family: Layout, values: Values) -> Options:
     if "rotary_share" not in family.stated:
         name, value = "partial_rotary_factor", values.get("partial_rotary_factor") if share is None else share
         require(value in (1.0, None), "layout.option_value", option=name, value=value, implemented=1.0)
-    found = {
-        "rotary_base": rope.get("rope_theta"),
-        "rotary_share": share,
-        "window_rotary_base": local.get("rope_theta"),
-    }
-    return {ours: value for ours, value in found.items() if value is not None} | {
-        "rotary_scaling": read_scaling(rope, values)
-    }
+    found: Options = {"rotary_base": rope.get("rope_theta"), "rotary_share": share}
+    found |= {"window_rotary_base": local.get("rope_theta"), "rotary_scaling": read_scaling(rope, values)}
+    return {ours: value for ours, value in found.items() if value is not None}
 
 
 def check_complete(values: Collection[str], names: Collection[str]) -> None:
@@ -224,7 +219,15 @@ SYNONYMS = {
 # Checkpoint entries that contain such options. Those that describe the model itself come first.
 MODEL_ARGS = "model_args"
 PLACES = (
-    *(MODEL_ARGS, "model_config", "config", "hparams", "hyper_parameters", "hyperparameters", "params", "args", "cfg"),
+    MODEL_ARGS,
+    "model_config",
+    "config",
+    "hparams",
+    "hyper_parameters",
+    "hyperparameters",
+    "params",
+    "args",
+    "cfg",
 )
 
 

@@ -15,6 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tokenizers.models import BPE
+
 from gpt.chat import ChatTemplate
 from gpt.checks import require
 from gpt.errors import GPTError
@@ -306,12 +308,8 @@ def read_varint(stream: BytesIO) -> int:
 
 def write_gpt2_files(tokenizer: Tokenizer, folder: Path) -> None:
     """Write vocab.json and merges.txt. Raises ValueError if a token is not a merge of two others."""
-    ranks = tokenizer.encoding._mergeable_ranks
-    ids, merges = letters_and_merges(ranks)
-    ids |= tokenizer.special_names
-    library.write_json(folder / VOCAB_JSON, dict(sorted(ids.items(), key=lambda item: item[1])))
-    lines = "".join(f"{a} {b}\n" for a, b in merges)
-    (folder / MERGES_TXT).write_text("#version: 0.2\n" + lines, encoding="utf-8")
+    ids, merges = letters_and_merges(tokenizer.encoding._mergeable_ranks)
+    BPE(ids | tokenizer.special_names, merges).save(str(folder))
 
 
 def letters_and_merges(ranks: Mapping[bytes, int]) -> tuple[dict[str, int], list[tuple[str, str]]]:
