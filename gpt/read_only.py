@@ -51,9 +51,6 @@ class ReadOnlyTensor(Tensor):
         made.stored = values
         return made
 
-    def __init__(self, values: Values) -> None:
-        super().__init__()
-
     def __repr__(self, **_: Any) -> str:  # type: ignore[override]
         return f"ReadOnlyTensor({self.stored.unpack()!r})"
 

@@ -1,7 +1,4 @@
-"""Registry of shared models. Each model is loaded only once, and evicted when it is unused and memory is needed.
-
-`precision_error` compares a shared model with a float32 copy.
-"""
+"""Registry of shared models. Each model is loaded only once, and evicted when it is unused and memory is needed."""
 
 from __future__ import annotations
 

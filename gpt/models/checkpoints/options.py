@@ -219,15 +219,7 @@ SYNONYMS = {
 # Checkpoint entries that contain such options. Those that describe the model itself come first.
 MODEL_ARGS = "model_args"
 PLACES = (
-    MODEL_ARGS,
-    "model_config",
-    "config",
-    "hparams",
-    "hyper_parameters",
-    "hyperparameters",
-    "params",
-    "args",
-    "cfg",
+    *(MODEL_ARGS, "model_config", "config", "hparams", "hyper_parameters", "hyperparameters", "params", "args", "cfg"),
 )
 
 

@@ -96,7 +96,8 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> librar
     elif (folder / file).read_bytes().startswith(b"IQ== 0\n"):  # "!", the first token of Llama 3's ranks, in base64
         ids, merges = letters_and_merges(load_vocabulary(folder / file).encoding._mergeable_ranks)
         control = {f"<|{name}|>": len(ids) + i for i, name in LLAMA3_MORE.items()}
-        content, starts, names = byte_level_json(ids | control, merges, *SPLITS["llama3"]), True, [*control]
+        content = byte_level_json(ids | control, merges, *SPLITS["llama3"])
+        starts, names = True, [*control]
         content["model"]["ignore_merges"] = True
         usual = {"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}
         ends = [control[name] for name in ("<|end_of_text|>", "<|eot_id|>")] if ends is None else ends
