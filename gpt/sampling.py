@@ -213,24 +213,16 @@ def sample(logits: Tensor, params: SamplingParams, *, position: int, previous_id
     """Draw the token for a position from the logits that predict it, (vocab_size,). params: must have a seed."""
     assert params.seed is not None  # see with_seed
     u, raw = uniform_draw(params.seed, position), check_logits(logits)
-    token_id = _draw_id(raw, params, u, previous_ids)
+    if params.temperature == 0:
+        token_id = int(penalised(raw, params, previous_ids).argmax())
+    else:
+        token_id = inverse_cdf(softmax(stage_logits(raw, params, previous_ids)[-1]), u)
     below = np.maximum(raw - raw.max(), -SMALLEST)  # not -inf, whose product with 0 is NaN
     odds = np.exp(below)
     total = odds.sum(dtype=np.float64)
     entropy = (math.log(total) - float(odds @ below) / total) / math.log(2)
     rank = 1 + int(np.count_nonzero(raw > raw[token_id]))
     return Draw(token_id, float(odds[token_id] / total), rank, entropy, u)
-
-
-def sample_token(logits: Tensor, params: SamplingParams, u: float, *, previous_ids: Sequence[int] = ()) -> int:
-    """Return `inverse_cdf(distribution(...).final, u)` without computing the other distributions."""
-    return _draw_id(check_logits(logits), params, u, previous_ids)
-
-
-def _draw_id(raw: np.ndarray, params: SamplingParams, u: float, previous_ids: Sequence[int]) -> int:
-    if params.temperature == 0:
-        return int(penalised(raw, params, previous_ids).argmax())
-    return inverse_cdf(softmax(stage_logits(raw, params, previous_ids)[-1]), u)
 
 
 def uniform_draw(seed: int, position: int) -> float:
@@ -291,9 +283,8 @@ def stage_logits(raw: np.ndarray, params: SamplingParams, previous_ids: Sequence
     This uses NumPy because its overhead per call is a third of torch's.
     """
     rows = [raw, penalised(raw, params, previous_ids)]
-    stages = dict(STAGES)
     for name in stage_order(params)[1:]:
-        rows.append(stages[name](rows[-1], getattr(params, name)))
+        rows.append(STAGES[name](rows[-1], getattr(params, name)))
     return rows
 
 
@@ -374,12 +365,12 @@ def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
 
 
 # Setting and function for each stage. The repetition penalty is omitted because it also needs the previous ids.
-STAGES = (
-    ("temperature", apply_temperature),
-    ("top_k", keep_top_k),
-    ("top_p", keep_top_p),
-    ("min_p", keep_min_p),
-)
+STAGES = {
+    "temperature": apply_temperature,
+    "top_k": keep_top_k,
+    "top_p": keep_top_p,
+    "min_p": keep_min_p,
+}
 
 
 def keep_largest(logits: np.ndarray, count: int) -> np.ndarray:

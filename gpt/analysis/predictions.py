@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import overload
 
 import torch
@@ -130,22 +131,25 @@ def text_statistics(model: GPT, states: Tensor, ids: Sequence[int], top_k: int =
     """
     targets = torch.tensor(list(ids), dtype=torch.long, device=states.device)[:, None]  # (n, 1)
     n = max(1, MAX_CHUNK_LOGITS // model.config.vocab_size)
-    tokens: list[TokenStatistics] = []
-    for chunk, target in zip(states.split(n), targets.split(n), strict=True):
-        logits = model.logits(chunk).float()  # (n, vocab_size)
-        log_p = logits.log_softmax(dim=1)
-        own = log_p.gather(1, target)  # (n, 1)
-        top = log_p.topk(min(top_k, log_p.shape[1]), dim=1)
-        best = zip(top.indices.tolist(), top.values.exp().tolist(), strict=True)
-        columns = (
-            own[:, 0].exp().tolist(),
-            rank_of(logits, target).tolist(),
-            entropy_bits(log_p.exp()).tolist(),
-            [-nats / math.log(2) for nats in own[:, 0].tolist()],
-            [tuple(zip(*pair, strict=True)) for pair in best],
-        )
-        tokens += [TokenStatistics(*row) for row in zip(*columns, strict=True)]
-    return TextStatistics(tuple(tokens))
+    chunks = zip(states.split(n), targets.split(n), strict=True)
+    rows = [token_statistics(model.logits(chunk).float(), target, top_k) for chunk, target in chunks]
+    return TextStatistics(tuple(chain.from_iterable(rows)))
+
+
+def token_statistics(logits: Tensor, targets: Tensor, top_k: int = 0) -> list[TokenStatistics]:
+    """Compute statistics for n ids (n, 1) from the logits (n, vocab_size) that predict them."""
+    log_p = logits.log_softmax(dim=1)
+    own = log_p.gather(1, targets)[:, 0]  # (n,)
+    top = log_p.topk(min(top_k, log_p.shape[1]), dim=1)
+    best = zip(top.indices.tolist(), top.values.exp().tolist(), strict=True)
+    columns = (
+        own.exp().tolist(),
+        rank_of(logits, targets).tolist(),
+        entropy_bits(log_p.exp()).tolist(),
+        [-nats / math.log(2) for nats in own.tolist()],
+        [tuple(zip(*pair, strict=True)) for pair in best],
+    )
+    return [TokenStatistics(*row) for row in zip(*columns, strict=True)]
 
 
 def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, limit: int = 20) -> list[int]:

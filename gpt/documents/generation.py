@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpt.analysis.predictions import TextStatistics, TokenStatistics, text_statistics
+from gpt.analysis.predictions import TextStatistics, text_statistics, token_statistics
 from gpt.background import threads_for
 from gpt.cache import KVCache, with_room
 from gpt.checks import check_head, check_layer, require
@@ -30,7 +30,7 @@ from gpt.inference.cluster import POLL_SECONDS, ConnectionLost, Replies
 from gpt.inputs import AnyModel, Prompt, encode_prompt
 from gpt.models.loading import LoadedModel, gpu_copy
 from gpt.models.registry import as_loaded, get_model
-from gpt.sampling import Draw, SamplingParams, entropy_bits, keep_only, rank_of, sample, with_seed
+from gpt.sampling import Draw, SamplingParams, keep_only, sample, with_seed
 from gpt.tokenizer import hold_back
 from gpt.trace import Trace
 
@@ -313,7 +313,8 @@ class Generation(Document):
         tokens = [*text_statistics(self.loaded.model, states, ids).tokens]
         for i, token_id in enumerate(ids):
             if self.origin(start + i).held:
-                tokens[i] = statistics_of(self.logits(start + i - 1), token_id)
+                logits = self.logits(start + i - 1)[None]
+                tokens[i : i + 1] = token_statistics(logits, torch.tensor([[token_id]], device=logits.device))
         return TextStatistics(tuple(tokens))
 
     def step(self, params: SamplingParams) -> Step:
@@ -426,13 +427,6 @@ class Generation(Document):
 
 def states_of(reply: dict[str, Any]) -> Tensor:
     return torch.from_numpy(np.frombuffer(bytearray(b64decode(reply["states"])), FLOAT32))
-
-
-def statistics_of(logits: Tensor, token_id: int) -> TokenStatistics:
-    """Compute a token's statistics from the logits that predict it, (vocab_size,)."""
-    log_p = logits.log_softmax(dim=0)
-    own, rank = log_p[token_id].item(), int(rank_of(logits, torch.tensor([token_id], device=logits.device)))
-    return TokenStatistics(math.exp(own), rank, entropy_bits(log_p.exp()).item(), -own / math.log(2))
 
 
 def together(

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Generator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -37,6 +37,7 @@ POLL_SECONDS = 0.5  # longest wait for a reply
 CLOSE_SECONDS = 20.0  # time limit for a local cluster to end
 MODEL_HEADER = "serve_multiplexed_model_id"  # tells Ray which replicas have the model in memory
 PR_SET_PDEATHSIG = 1  # option of prctl(2)
+ModelSpec = Mapping[str, Any]  # arguments to `gpt.models.sources.load_model`, sent as JSON with every request
 Replies = Generator[dict[str, Any] | None, None, None]  # to one request; None when none has arrived for POLL_SECONDS
 
 
@@ -48,18 +49,6 @@ class ConnectionLost(Exception):
 
     def __init__(self, *, answered: bool = False) -> None:
         self.answered = answered
-
-
-@dataclass(frozen=True)
-class ModelSpec:
-    """Arguments to `gpt.models.sources.load_model` for a replica, sent as JSON with every request.
-
-    location: a name, a path or a repository. hints: further arguments.
-    """
-
-    location: str
-    precision: str
-    hints: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Cluster:
@@ -130,7 +119,7 @@ class Cluster:
         """Send the request and put its replies into the queue, followed by None or an error."""
         end: Exception | None = ConnectionLost()
         try:
-            headers = {MODEL_HEADER: json.dumps(vars(spec))}
+            headers = {MODEL_HEADER: json.dumps(spec)}
             async with self.client.stream("POST", self.url, json=request, headers=headers) as answer:
                 # Ray answers 404 while the application is being started, and after it has been ended.
                 end = ConnectionLost(answered=answer.status_code != httpx.codes.NOT_FOUND)

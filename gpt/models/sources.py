@@ -123,7 +123,7 @@ class Source:
         location = str(self.location.resolve() if isinstance(self.location, Path) else self.location)
         location = name if name in MODELS else location  # a bundled model's path differs on the other computer
         options = self.hints.given() | ({} if context is None else {"context": context})
-        return ModelSpec(location, precision, options)
+        return {"name_or_path": location, "precision": precision, **options}
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
         checkpoint = open_checkpoint(*self.fetch(progress))

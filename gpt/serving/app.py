@@ -20,7 +20,6 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from gpt.inference.cluster import ModelSpec
 from gpt.inference.engine import MAX_TEXTS
 from gpt.serving.replica import Replica, error_line
 
@@ -54,7 +53,7 @@ class Models:
 
     @serve.multiplexed(max_num_models_per_replica=MAX_MODELS)  # type: ignore[untyped-decorator]
     async def model(self, model_id: str) -> Replica:
-        replica = await asyncio.to_thread(Replica, ModelSpec(**json.loads(model_id)))
+        replica = await asyncio.to_thread(Replica, json.loads(model_id))
         self._in_memory.add(replica)
         return replica
 

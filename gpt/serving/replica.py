@@ -65,7 +65,7 @@ class Replica:
     """A loaded model that continues texts."""
 
     def __init__(self, spec: ModelSpec) -> None:
-        self.loaded = load_model(spec.location, precision=spec.precision, **spec.hints)  # type: ignore[arg-type]
+        self.loaded = load_model(**spec)
         self._kept = KeptTexts()
         self._health_thread = ThreadPoolExecutor(1, thread_name_prefix="health")
         self._n_running = 0

@@ -12,7 +12,7 @@ import torch
 from gpt import Edits, Generation, SamplingParams, Step, load_model
 from gpt.analysis.patching import patch_from
 from gpt.documents.generation import stream
-from gpt.inference.cluster import CHECK_SECONDS, LocalCluster, ModelSpec
+from gpt.inference.cluster import CHECK_SECONDS, LocalCluster
 from gpt.models.loading import LoadedModel
 from tests.cluster.conftest import START_SECONDS
 from tests.cluster.processes import descendants, kill, processes
@@ -94,9 +94,8 @@ def test_a_concept_and_a_patch_reach_the_replica_and_its_errors_the_reader(
         for each in (loaded, here)
     ]
     assert ids[0] == ids[1]
-    spec = ModelSpec("no-such-model", "fp32")
     with pytest.raises(ValueError, match="there is no model, file or folder 'no-such-model'"):
-        list(cluster.stream(spec, {}))
+        list(cluster.stream({"name_or_path": "no-such-model"}, {}))
 
 
 def test_a_cluster_that_has_ended_is_away_and_no_process_of_it_is_left(

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from gpt.sampling import (
-    SamplingParams,
-    distribution,
-    inverse_cdf,
-    sample_token,
-    uniform_draw,
-)
+from gpt.sampling import SamplingParams, distribution, inverse_cdf, sample, uniform_draw
 
 
 def logits_of(*probabilities: float) -> torch.Tensor:
@@ -89,10 +84,10 @@ def test_a_top_k_of_0_is_off_as_in_the_api():
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-@pytest.mark.parametrize("params", [SamplingParams(), SamplingParams(temperature=0)])
+@pytest.mark.parametrize("params", [SamplingParams(seed=1), SamplingParams(temperature=0, seed=1)])
 def test_logits_that_are_not_finite_are_refused(bad, params):
     for logits in (torch.tensor([0.0, bad, -math.inf]), torch.full((3,), -math.inf)):
-        for call in (lambda x: distribution(x, params), lambda x: sample_token(x, params, 0.5)):
+        for call in (lambda x: distribution(x, params), lambda x: sample(x, params, position=0)):
             with pytest.raises(ValueError, match="logits must be finite or -inf"):
                 call(logits)
 
@@ -134,7 +129,7 @@ def test_inverse_cdf_by_hand(u, token):
 
 
 @pytest.mark.parametrize("vocab_size", [1, 7, 4096])
-def test_sample_token_equals_inverse_cdf_of_the_final_distribution(vocab_size):
+def test_a_sample_is_the_inverse_cdf_of_the_final_distribution(vocab_size):
     for params in (
         SamplingParams(),
         SamplingParams(temperature=0),
@@ -148,6 +143,6 @@ def test_sample_token_equals_inverse_cdf_of_the_final_distribution(vocab_size):
         for position in range(12):
             logits = torch.randn(vocab_size).mul(2).round(decimals=1)  # with ties
             previous_ids = torch.randint(vocab_size, (9,)).tolist()
-            u = uniform_draw(3, position)
             probs = distribution(logits, params, previous_ids=previous_ids).final
-            assert sample_token(logits, params, u, previous_ids=previous_ids) == inverse_cdf(probs, u)
+            draw = sample(logits, replace(params, seed=3), position=position, previous_ids=previous_ids)
+            assert draw.token_id == inverse_cdf(probs, uniform_draw(3, position))

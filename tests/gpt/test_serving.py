@@ -11,12 +11,11 @@ import pytest
 
 from gpt import Generation, SamplingParams, load_model
 from gpt.edits import Edits
-from gpt.inference.cluster import ModelSpec
 from gpt.models.loading import LoadedModel
 from gpt.serving.replica import END, KeptTexts, Replica
 
 PROMPT = "Once upon a time"
-SPEC = ModelSpec("stories", "fp32")
+SPEC = {"name_or_path": "stories"}
 NEVER = threading.Event()
 
 

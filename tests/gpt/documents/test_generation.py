@@ -33,7 +33,7 @@ from gpt.documents.generation import of_request, stream
 from gpt.documents.snippets import python_snippet
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.sources import BUNDLED
-from gpt.sampling import sample_token, uniform_draw
+from gpt.sampling import sample, uniform_draw
 from gpt.tokenizer import hold_back
 from tests.gpt.documents.fresh_document import GREEDY, WARM, assert_equals_fresh
 from tests.gpt.fake_models import EOT, N_VOCAB, forced_model, tiny_model, tiny_tokenizer
@@ -330,7 +330,7 @@ def test_draws_count_dropped_tokens_and_only_read_ones_are_penalised(endless):
     expected = list(PROMPT)
     for _ in range(30):
         logits = endless.model(torch.tensor([expected[-24:]]))[0, -1]
-        expected.append(sample_token(logits, params, uniform_draw(8, len(expected)), previous_ids=expected[-24:]))
+        expected.append(sample(logits, params, position=len(expected), previous_ids=expected[-24:]).token_id)
     assert ids_of(generate(endless, PROMPT, params, 30, on_full="crop")) == expected[len(PROMPT) :]
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gpt import GPT, GPTConfig, add_model, get_model
-from gpt.inference.cluster import DeployedModel, ModelSpec
+from gpt.inference.cluster import DeployedModel
 from gpt.inference.packed_weights import half_dtype
 from gpt.models.checkpoints import checkpoint
 from gpt.models.checkpoints.checkpoint import open_checkpoint
@@ -239,7 +239,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_float32_weights_stay_in_their_file_and_refuse_changes_that_would_not_reach_the_replicas(folder: Path) -> None:
     checkpoint = open_checkpoint(folder)
-    mapped = build("tiny", checkpoint, CPU, "fp32", deployed=DeployedModel(CLUSTER, ModelSpec("", "fp32")))
+    mapped = build("tiny", checkpoint, CPU, "fp32", deployed=DeployedModel(CLUSTER, {}))
     for name, parameter in mapped.model.named_parameters():
         assert parameter.stored.tensor.data_ptr() == checkpoint.weights[name][0].data_ptr(), name
         with pytest.raises(ValueError, match="cannot be changed"):
@@ -253,8 +253,8 @@ def test_listed_models_are_deployed_and_uploads_are_not(folder: Path) -> None:
     registry = Registry(cluster=CLUSTER, context=9)
     registry.add(folder, name="tiny")
     deployed = [registry.get(name).deployed for name in ("tiny", "untrained")]
-    assert [each.spec.location for each in deployed] == [str(folder.resolve()), "untrained"]
-    assert [dict(each.spec.hints) for each in deployed] == [{"context": 9}] * 2
+    assert [each.spec["name_or_path"] for each in deployed] == [str(folder.resolve()), "untrained"]
+    assert [each.spec["context"] for each in deployed] == [9] * 2
     upload = registry.get(registry.add_upload(sorted(folder.iterdir())))
     assert upload.deployed is None
     assert registry.get("tiny").engine.admission.limit == 3 * upload.engine.admission.limit
