@@ -340,8 +340,8 @@ class Skeleton(GPT):
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.h = nn.ModuleList(nn.Identity() for _ in range(config.n_layer))  # return x unchanged
-        self.ln_f = nn.Identity()
+        self.h = nn.ModuleList(nn.Identity() for _ in range(config.n_layer))
+        self.ln_f = nn.Identity()  # returns its input unchanged
         self.lm_head.weight = self.wte.weight  # tied
 
 
