@@ -14,6 +14,7 @@ function opened() {
   const asked = new URLSearchParams(location.search).get("__theme");
   const kept = read("localStorage", "glassbox-theme");
   if (!asked && kept) document.body.classList.toggle("dark", kept === "dark");
+  document.body.toggleAttribute("data-mcp", window.gradio_config.mcp_server);
   document.body.toggleAttribute("data-film-seen", "token" in films.read().done); // the film's button is coloured until the film has been seen
 }
 

@@ -179,6 +179,7 @@ def test_an_adapters_base_model_is_the_one_on_the_command_line(refusal, tmp_path
     (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "stories"}')
     assert "changes the model nowhere, which is not here" in refusal("--model", str(tmp_path), "--base", "nowhere")
     remove_model(str(tmp_path))
+    assert "but stories is not an adapter" in refusal("--model", "stories", "--base", "poems")
 
 
 def test_a_model_that_cannot_be_fetched_is_replaced_by_no_other(refusal, monkeypatch):

@@ -2,8 +2,8 @@
 
 declare global {
   interface Window {
-    /** Gradio's configuration; root: the page's address according to its server. */
-    gradio_config: { root: string };
+    /** Gradio's configuration; root: the page's address according to its server; mcp_server: whether it offers tools to agents. */
+    gradio_config: { root: string; mcp_server: boolean };
     /** Functions that the page's HTML calls; calls wait until the scripts have loaded. */
     glassbox: {
       /** Called by a card's script. */

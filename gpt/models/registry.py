@@ -30,10 +30,9 @@ from gpt.inference import on_zero_gpu
 from gpt.inference.cluster import Cluster, DeployedModel
 from gpt.inference.engine import Engine
 from gpt.inputs import AnyModel, named, with_tokenizer
-from gpt.models.checkpoints.checkpoint import find_files
+from gpt.models.checkpoints.checkpoint import name_of
 from gpt.models.checkpoints.files import ADAPTER_CONFIG
 from gpt.models.checkpoints.layouts import Hints
-from gpt.models.checkpoints.other_formats import is_adapter
 from gpt.models.loading import DTYPES, LoadedModel, Precision, best_device, build, gpu_copy, memory_of, with_adapted
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source, load_model
@@ -135,6 +134,7 @@ class Registry:
         name = name or str(name_or_path)
         with self._lock:
             is_listed = name in MODELS and name in self._sources
+            require(not is_listed or source.hints.base is None, "adapter.none", folder=name, file=ADAPTER_CONFIG)
             if not is_listed and self._sources.get(name) != source:
                 self._forget(name)
                 self._sources[name] = source
@@ -153,13 +153,13 @@ class Registry:
 
         files: the weights, config.json and vocabulary. They are linked or copied to a folder that `remove` deletes.
         n_head, hints: see `gpt.models.checkpoints.layouts.Hints`.
-        name: defaults to the name of the weight file. A number is appended if the name is taken.
+        name: defaults to the name of the weight file, or of an adapter's base model; numbered if the name is taken.
         listed: whether `names` includes the model.
         Raises ValueError if the model cannot be loaded; nothing is registered in that case.
         """
         given, folder = Hints(n_head, **hints), folder_of(files)
         path = Path(folder.name)
-        name = wanted = name or (ADAPTER_CONFIG if is_adapter(path) else find_files(path)[1][0].name)
+        name = wanted = name or name_of(path)
         with self._lock:
             numbers = count(2)
             while name in self._sources:

@@ -15,6 +15,7 @@ from components.downloads import offer
 from components.errors import PageError
 from components.events import Events
 from components.i18n import t
+from components.labels import decimal
 from components.limits import MAX_TRAINED_MODELS
 from components.monitoring import TRAININGS_WAITING
 from components.parts import number_box
@@ -205,7 +206,7 @@ def status(s: Any) -> str:
         steps=f"{progress.steps:,}",
         seconds=f"{progress.seconds:.0f}",
         limit=f"{run.time_limit_seconds:g}",
-        rate=f"{progress.step / training:.0f}" if training > 0 else "0",
+        rate=decimal(progress.step / training if training > 0 else 0, 1),
         parameters=f"{run.n_parameters:,}",
         lr=f"{progress.losses[-1].rate:.2g}" if progress.losses else "0",
     )

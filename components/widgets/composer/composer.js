@@ -344,6 +344,14 @@ defineWidget("composer", (root, host) => {
     refresh();
     copy.node(words[entered])?.focus();
   });
+  box.addEventListener("focusin", ({ target }) => {
+    const start = copy.tokenOf(/** @type {Element} */ (target));
+    const end = shown.words?.find((word) => word > start) ?? copy.count();
+    for (let i = 0; i < copy.count(); i += 1) {
+      copy.node(i)?.classList.toggle("gb-continued", start <= i && i < end - 1);
+      copy.node(i)?.classList.toggle("gb-continues", start < i && i < end);
+    }
+  });
   root.addEventListener("scroll", () => (isAtBottom = isEndInSight()));
   area.addEventListener("focus", refresh);
   area.addEventListener("blur", () => {

@@ -146,6 +146,13 @@ def find_files(path: Path) -> tuple[Reader, list[Path]]:
     return next((reader, files) for reader in READERS if (files := reader.find(path)))
 
 
+def name_of(path: Path) -> str:
+    """Return the name of a folder's first weight file, or of an adapter's base model. Raises ValueError without one."""
+    base = base_of(path, None) if is_adapter(path) else path
+    name = find_files(path)[1][0].name if base == path else Path(base).name
+    return f"{name} + LoRA" if is_adapter(path) else name
+
+
 def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) -> Checkpoint:
     """Open a checkpoint: a folder, a weight file, or an index of shards, in the format of one of READERS.
 

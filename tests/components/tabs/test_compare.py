@@ -20,7 +20,7 @@ from components.tabs.compare.pair import Pair
 from components.tabs.compare.tab import open_part, open_tab, tab
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, get_model
 from gpt.documents.beam_search import BeamSearch
-from gpt.models.registry import add_model, remove_model
+from gpt.models.registry import add_upload, remove_model
 from gpt.tokenizer import PlainIds
 from tests.components.drawing import Drawn
 
@@ -149,9 +149,8 @@ def test_an_adapter_is_compared_with_its_base_model_at_any_strength(session, tmp
     parts = {name.format("A"): torch.randn(1, C), name.format("B"): torch.randn(C, 1)}
     save_file(parts, tmp_path / "adapter_model.safetensors")
     assert columns.adapter_of(session) == ""
-    session.model = add_model(tmp_path)
-    get_model(session.model)
-    assert columns.adapter_of(session) == session.model
+    session.model = add_upload([*tmp_path.iterdir()])
+    assert columns.adapter_of(session) == session.model == "stories + LoRA"
     list(columns.run_preset("adapter", session))
     base, full = session.state(Compare).pair.documents
     stories = Generation(get_model(), PROMPT)
