@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,19 @@ from gpt.checks import check_choice
 from gpt.config import GPTConfig
 
 _global_generator = threading.Lock()
+
+
+class Module(nn.Module):
+    """nn.Module whose submodules are also ordinary attributes.
+
+    nn.Module finds them by a call of its own. Without it, and without the calls for the weights in `Linear` and
+    `LayerNorm`, a small model generates a token in a tenth less time.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in self._modules:
+            self.__dict__[name] = value
 
 
 class LayerNorm(nn.Module):
@@ -48,8 +62,9 @@ class LayerNorm(nn.Module):
         return (part - part.mean(dim=-1, keepdim=True)) / scale * self.weight
 
     def forward(self, x: Tensor) -> Tensor:
-        weight = self.weight
-        return torch.layer_norm(x, weight.shape, weight, self.bias, self.eps)  # F.layer_norm without its checks
+        own: dict[str, Any] = self._parameters  # see Module
+        weight, bias = own["weight"], own.get("bias")
+        return torch.layer_norm(x, weight.shape, weight, bias, self.eps)  # F.layer_norm without its checks
 
 
 class RMSNorm(nn.Module):
@@ -179,6 +194,10 @@ class Linear(nn.Linear):
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:
             super().reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        own: dict[str, Any] = self._parameters  # see Module
+        return F.linear(x, own["weight"], own["bias"])
 
 
 class Embedding(nn.Embedding):

@@ -30,6 +30,7 @@ from gpt.layers import (
     Dropout,
     Embedding,
     Linear,
+    Module,
     NoNorm,
     attention_scores,
     make_norm,
@@ -132,7 +133,7 @@ class ForwardContext:
 NO_CONTEXT = ForwardContext()
 
 
-class CausalSelfAttention(nn.Module):
+class CausalSelfAttention(Module):
     """Multi-head attention in which each token attends to itself and to earlier tokens: (B, T, C) -> (B, T, C)."""
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
@@ -211,7 +212,7 @@ class CausalSelfAttention(nn.Module):
         return y
 
 
-class FeedForward(nn.Module):
+class FeedForward(Module):
     """Feed-forward network: two linear layers with an activation in between. (..., C) -> (..., C).
 
     It processes each token separately. If gated, the first layer's output is multiplied by the activated output of a
@@ -240,7 +241,7 @@ class FeedForward(nn.Module):
         return self.dropout(y) if self.training else y
 
 
-class TransformerBlock(nn.Module):
+class TransformerBlock(Module):
     """Attention and a feed-forward network, each of which adds its output to the residual stream.
 
     (B, T, C) -> (B, T, C). With pre_norm, each reads a normalised copy of the residual stream. With parallel, both read
@@ -273,7 +274,7 @@ class TransformerBlock(nn.Module):
         return ctx.hook(layer, "resid_post", resid_post) if watched else resid_post
 
 
-class GPT(nn.Module):
+class GPT(Module):
     """Embeddings, n_layer blocks, a final norm and the output head. GPT(config)(idx) returns the logits.
 
     generator: source of random numbers for the initial weights; defaults to torch's global generator. Unused on the
