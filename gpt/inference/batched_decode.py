@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import accumulate, chain
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -28,12 +28,10 @@ def can_batch(model: GPT) -> bool:
 
 
 class PromptPart:
-    """The next tokens of one text, which attend to the text's own cache."""
+    """The next T tokens of one text, which attend to the text's own cache."""
 
-    def __init__(self, model: GPT, ids: Sequence[int], cache: KVCache) -> None:
-        self.ids, self.positions, self.cache = list(ids), list(range(cache.length, cache.length + len(ids))), cache
-        T = len(ids)
-        self.rows = [range(T)]  # rows of the text, as in `StepPart`
+    def __init__(self, model: GPT, T: int, cache: KVCache) -> None:
+        self.T, self.caches = T, [cache]
         mask = causal_mask(T, cache.length + T, model.device) if T > 1 and cache.length > 0 else None
         ctx = ForwardContext(cache.length, mask, is_causal=T > 1 and mask is None, cache=cache)
         self.context = ctx.with_window(model.config, T, model.device)  # queries and keys have already been rotated
@@ -43,30 +41,24 @@ class PromptPart:
         return module.attend(qkv[None], self.context.of_layer(module.config, module.layer))[0]
 
     def finish(self) -> None:
-        self.cache.advance(len(self.ids))
+        self.caches[0].advance(self.T)
 
 
 class StepPart:
     """The next token for each of R texts. Each token attends to its text's row in a `DecodeCache` block."""
 
-    def __init__(self, model: GPT, ids: Sequence[int], caches: Sequence[KVCache], block: Block) -> None:
-        n_rows = len(ids)
-        self.caches, self.block = caches, block
-        self.places = block.place(caches)
-        self.rows = [range(i, i + 1) for i in self.places]  # rows of each text within this part
-        self.ids, self.positions = [0] * n_rows, [0] * n_rows
-        for i, token_id, cache in zip(self.places, ids, caches, strict=True):
-            self.ids[i], self.positions[i] = token_id, cache.length
-        self.layers = block.kv[:, :, :n_rows, :, : max(self.positions) + 1]  # (n_layer, 2, R, kv, S, hs)
-        self.every = torch.arange(n_rows, device=model.device)
-        self.ends = torch.tensor(self.positions, device=model.device)
+    def __init__(self, model: GPT, caches: Sequence[KVCache], block: Block) -> None:
+        self.block, self.caches = block, block.place(caches)  # in the order of their rows
+        R, lengths = len(caches), [cache.length for cache in self.caches]
+        self.layers = block.kv[:, :, :R, :, : max(lengths) + 1]  # (n_layer, 2, R, kv, S, hs)
+        self.every, self.ends = torch.arange(R, device=model.device), torch.tensor(lengths, device=model.device)
         self.mask = self._mask(None)
         self.window_mask = self.mask if model.config.window is None else self._mask(model.config.window)
         self.new: list[Tensor] = []  # queries, keys and values of each layer
 
     def _mask(self, window: int | None) -> Tensor:
         """Return a mask to add to the scores, with -inf at hidden positions: (R, 1, 1, S)."""
-        positions = torch.arange(max(self.positions) + 1, device=self.ends.device)  # (S,)
+        positions = torch.arange(self.layers.shape[-2], device=self.ends.device)  # (S,)
         hidden = positions > self.ends[:, None]
         if window is not None:
             hidden |= positions <= self.ends[:, None] - window
@@ -91,9 +83,9 @@ class StepPart:
 
     def finish(self) -> None:
         new = torch.stack(self.new)  # (n_layer, R, heads, hs)
-        for i, cache in zip(self.places, self.caches, strict=True):
+        for i, cache in enumerate(self.caches):
             cache.append(new[:, i])
-        self.block.advance(self.places)
+        self.block.advance(len(self.caches))
 
 
 @torch.inference_mode()
@@ -113,40 +105,37 @@ def batched_hidden_states(
     Raises ValueError, without changing any cache, if a text does not fit its cache or its steering does not fit
     the model.
     """
-    for ids, cache in zip(texts, caches, strict=True):
-        cache.check_room(len(ids))
-    next_ids = {cache: ids[0] for ids, cache in zip(texts, caches, strict=True) if len(ids) == 1}
-    groups = decode_cache.groups([*next_ids])
-    together = [*chain(*(group for _, group in groups))]
-    prompts = [(ids, cache) for ids, cache in zip(texts, caches, strict=True) if cache not in together]
-    parts: list[PromptPart | StepPart] = [PromptPart(model, ids, cache) for ids, cache in prompts]
-    parts += [StepPart(model, [next_ids[cache] for cache in group], group, block) for block, group in groups]
-    sizes = [len(part.ids) for part in parts]
-    idx = torch.tensor([*chain(*(part.ids for part in parts))], device=model.device)  # (N,)
-    places = [*chain(*(part.positions for part in parts))]
-    positions = torch.tensor(places, device=model.device)
+    new_ids = dict(zip(caches, texts, strict=True))
+    for cache, text in new_ids.items():
+        cache.check_room(len(text))
+    groups = decode_cache.groups([cache for cache, text in new_ids.items() if len(text) == 1])
+    together = {*chain(*(group for _, group in groups))}
+    prompts = [cache for cache in caches if cache not in together]
+    parts: list[PromptPart | StepPart] = [PromptPart(model, len(new_ids[cache]), cache) for cache in prompts]
+    parts += [StepPart(model, group, block) for block, group in groups]
+    sizes = [sum(len(new_ids[cache]) for cache in part.caches) for part in parts]
+
+    ids, places, rows_of = list[int](), list[int](), dict[KVCache, slice]()  # of the tokens in the pass
+    for cache in chain(*(part.caches for part in parts)):
+        rows_of[cache] = slice(len(ids), len(ids) + len(new_ids[cache]))
+        places += range(cache.length, cache.length + len(new_ids[cache]))
+        ids += new_ids[cache]
+    idx, positions = torch.tensor(ids, device=model.device), torch.tensor(places, device=model.device)  # (N,) each
 
     def attention(module: CausalSelfAttention, qkv: Tensor) -> Tensor:
         split = zip(parts, qkv.split(sizes, dim=1), strict=True)
         return torch.cat([part.attend(module, its_qkv) for part, its_qkv in split], dim=1)
 
-    starts = accumulate(sizes, initial=0)
-    rows = [
-        range(start + each.start, start + each.stop)
-        for start, part in zip(starts, parts, strict=False)
-        for each in part.rows
-    ]
-    rows_of = dict(zip([*(cache for _, cache in prompts), *together], rows, strict=True))
     edits = None if steering is None else _edits(model, steering, [rows_of[cache] for cache in caches], places)
     ctx = ForwardContext(is_causal=False, attention=attention, edits=edits).with_positions(model.config, positions)
     states = model.hidden_states_in(ctx, idx, positions)  # (N, C)
     for part in parts:
         part.finish()
-    return [states[rows_of[cache].start : rows_of[cache].stop] for cache in caches]
+    return [states[rows_of[cache]] for cache in caches]
 
 
 def _edits(
-    model: GPT, steering: Sequence[tuple[Steering, ...]], rows: Sequence[range], positions: Sequence[int]
+    model: GPT, steering: Sequence[tuple[Steering, ...]], rows: Sequence[slice], positions: Sequence[int]
 ) -> Edits | None:
     """Return hooks that steer each text's rows in the pass; None if no text is steered."""
     every = Edits(steering=tuple(chain.from_iterable(steering)))
@@ -157,8 +146,7 @@ def _edits(
 
     def apply(layer: int, x: Tensor) -> Tensor:
         for edits, its_rows in of_texts:
-            at = slice(its_rows.start, its_rows.stop)
-            x[at] = edits.apply(layer, "resid_post", x[at], positions[its_rows.start])
+            x[its_rows] = edits.apply(layer, "resid_post", x[its_rows], positions[its_rows.start])
         return x
 
     layers = sorted({vector.layer for vector in every.steering})

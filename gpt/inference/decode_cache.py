@@ -50,10 +50,10 @@ class Block:
     def has(self, cache: KVCache) -> bool:
         return any(row.cache is not None and row.cache() is cache for row in self._rows)
 
-    def place(self, caches: Sequence[KVCache]) -> list[int]:
+    def place(self, caches: Sequence[KVCache]) -> list[KVCache]:
         """Copy each of n caches into one of the first n rows, with room for one more position.
 
-        Copies only the positions that are missing from the row. Returns the row of each cache.
+        Copies only the positions that are missing from the row. Returns the caches in the order of their rows.
         """
         n_rows, longest = len(caches), max(cache.length for cache in caches) + 1
         filled = min(math.ceil(longest / FILL_POSITIONS) * FILL_POSITIONS, self.kv.shape[-2])
@@ -61,8 +61,8 @@ class Block:
             self._reserve(min(MAX_ROWS, max(n_rows, 2 * len(self._rows))))
         known = {row.cache(): i for i, row in enumerate(self._rows[:n_rows]) if row.cache is not None}
         free = set(range(n_rows)) - {known.get(cache) for cache in caches}
-        places = [known[cache] if cache in known else free.pop() for cache in caches]
-        for i, cache in zip(places, caches, strict=True):
+        placed = {known[cache] if cache in known else free.pop(): cache for cache in caches}
+        for i, cache in placed.items():
             row = self._rows[i]
             if row.cache is None or row.cache() is not cache or row.n_crops != cache.n_crops:
                 row.cache, row.n_crops, row.length = ref(cache), cache.n_crops, 0
@@ -73,12 +73,12 @@ class Block:
             if row.filled < filled:
                 self.kv[:, :, i, :, max(row.filled, row.length) : filled] = 0  # masked positions must be finite
                 row.filled = filled
-        return places
+        return [placed[i] for i in range(n_rows)]
 
-    def advance(self, places: Sequence[int]) -> None:
-        """Increase the length of these rows by one. Call this after every layer has stored the position."""
-        for i in places:
-            self._rows[i].length += 1
+    def advance(self, n_rows: int) -> None:
+        """Increase the length of the first rows by one. Call this after every layer has stored the position."""
+        for row in self._rows[:n_rows]:
+            row.length += 1
 
     def _reserve(self, n_rows: int) -> None:
         n_layer, _, _, *shape = self.kv.shape
