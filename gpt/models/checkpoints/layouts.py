@@ -244,10 +244,8 @@ LAYOUTS = (
 # Layouts whose names are inferred without asking: {name of query, key and value, or of the query: title}.
 INFERRED = {"blocks.{n}.attn.qkv_proj": "GPT with qkv_proj", "blocks.{n}.sa.heads.{h}.query": "GPTLanguageModel"}
 GPT2_LAYOUTS = {title: Layout(title, GPT2_NAMES, "gelu_tanh") for title in (BUILD_NANOGPT, MINGPT, OURS, BARE)}
-GPT2_LAYOUTS |= {
-    HUGGING_FACE: Layout(HUGGING_FACE, GPT2_NAMES, "gelu_tanh", MATRICES),
-    NANOGPT: Layout(NANOGPT, GPT2_NAMES),
-}
+GPT2_LAYOUTS[HUGGING_FACE] = Layout(HUGGING_FACE, GPT2_NAMES, "gelu_tanh", MATRICES)
+GPT2_LAYOUTS[NANOGPT] = Layout(NANOGPT, GPT2_NAMES)
 
 
 def read_layout(path: Path) -> Layout:

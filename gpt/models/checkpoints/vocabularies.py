@@ -104,10 +104,10 @@ def pad_vocabulary(found: Tokenizer | TokenTable, n_vocab: int) -> Tokenizer | T
 
 
 def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
-    """Write a vocabulary to files that `find_vocabulary` reads.
+    """Write a vocabulary, except for `PlainIds`, to files that `find_vocabulary` reads.
 
-    A tiktoken vocabulary with special tokens other than end-of-text is written as GPT-2's two files. `PlainIds` needs
-    no file."""
+    A tiktoken vocabulary with special tokens other than end-of-text is written as GPT-2's two files.
+    """
     if isinstance(vocabulary, TokenTable):
         library.write_json(folder / (WORDS if isinstance(vocabulary, Words) else CHARACTERS), vocabulary.tokens)
     elif isinstance(vocabulary, Tokenizer):
