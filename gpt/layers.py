@@ -30,6 +30,10 @@ class Module(nn.Module):
         if name in self._modules:
             self.__dict__[name] = value
 
+    def add_module(self, name: str, module: nn.Module | None) -> None:
+        super().add_module(name, module)
+        self.__dict__[name] = module
+
 
 class LayerNorm(nn.Module):
     """Layer normalisation with an optional bias (arXiv 1607.06450).
@@ -63,7 +67,8 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         own: dict[str, Any] = self._parameters  # see Module
-        weight, bias = own["weight"], own.get("bias")
+        is_plain = "weight" in own and "bias" in own  # otherwise pruned, parametrised or without a bias
+        weight, bias = (own["weight"], own["bias"]) if is_plain else (self.weight, self.bias)
         return torch.layer_norm(x, weight.shape, weight, bias, self.eps)  # F.layer_norm without its checks
 
 
@@ -197,7 +202,9 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         own: dict[str, Any] = self._parameters  # see Module
-        return F.linear(x, own["weight"], own["bias"])
+        if "weight" in own and "bias" in own:
+            return F.linear(x, own["weight"], own["bias"])
+        return super().forward(x)  # pruned or parametrised
 
 
 class Embedding(nn.Embedding):

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpt.checks import check_above, check_integer, check_number, check_token_id, is_number, require
+from gpt.checks import check_above, check_integer, check_number, check_token_id, is_number
 from gpt.errors import GPTError
 
 SMALLEST = np.float32(200)  # e to the power of -200 is 0 in float32
@@ -238,7 +238,7 @@ def inverse_cdf(final: Tensor, u: float) -> int:
     drawn.
     """
     if not 0 <= u < 1:
-        require(is_number(u) and 0 <= u < 1, "argument.below_one", name="u", value=u)
+        raise GPTError("argument.below_one", name="u", value=u)
     probs = final.cpu().numpy()
     target = u * probs.sum(dtype=np.float64)
     for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the most likely tokens are nearly always enough

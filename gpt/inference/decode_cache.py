@@ -68,7 +68,7 @@ class Block:
                 row.cache, row.n_crops, row.length = ref(cache), cache.n_crops, 0
             if row.length < cache.length:
                 new = slice(row.length, cache.length)
-                self.kv[:, 0, i, :, new], self.kv[:, 1, i, :, new] = cache.k[:, 0, :, new], cache.v[:, 0, :, new]
+                self.kv[:, :, i, :, new] = cache.kv[:, 0, :, new].unflatten(1, (2, -1))
                 row.length = cache.length
             if row.filled < filled:
                 self.kv[:, :, i, :, max(row.filled, row.length) : filled] = 0  # masked positions must be finite

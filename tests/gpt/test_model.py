@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
+from torch import nn
+from torch.nn.utils import parametrize, prune
 from torch.testing import assert_close
 
 from gpt.config import GPTConfig
 from gpt.layers import LayerNorm
 from gpt.model import GPT
 from gpt.trace import Trace
+from tests.gpt.family_configs import randomized
 
 EXACT = {"atol": 1e-5, "rtol": 0}
 
@@ -101,6 +105,20 @@ def test_layer_norm_equals_its_formula(bias):
         torch.nn.init.normal_(norm.bias)
     x = 5 + 3 * torch.randn(4, 6, 7)
     assert_close(norm(x), norm.formula(x), atol=1e-5, rtol=1e-5)
+
+
+def test_layers_can_be_pruned_parametrised_and_replaced():
+    model, idx = randomized(tiny()), torch.tensor([[1, 2, 3]])
+    outputs = [model(idx)]
+    prune.l1_unstructured(model.h[0].mlp.c_fc, "weight", 0.5)
+    outputs.append(model(idx))
+    prune.l1_unstructured(model.h[0].ln_1, "bias", 0.5)
+    outputs.append(model(idx))
+    parametrize.register_parametrization(model.h[1].attn.c_attn, "weight", nn.ReLU())
+    outputs.append(model(idx))
+    model.add_module("lm_head", nn.Linear(12, 61))
+    outputs.append(model(idx))
+    assert not any(torch.allclose(before, after) for before, after in pairwise(outputs))
 
 
 def test_initial_weights_have_the_distribution_of_gpt2():
