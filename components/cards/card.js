@@ -340,7 +340,8 @@ export function card(element, trigger, props, call) {
       const { node, built } = entry;
       const now = live[`live.${node.name}`] ?? {};
       if (node.live && !Object.keys(now).length) { // inside a hidden part, so its properties are unknown
-        if (part instanceof HTMLButtonElement) [part.disabled, entry.shown] = [false, null];
+        if (part instanceof HTMLButtonElement) part.disabled = false; // a presenter's keys press it
+        entry.shown = null;
         continue;
       }
       if ("hidden" in now) part.hidden = now.hidden;
