@@ -147,9 +147,16 @@ class Generation(Document):
 
     def to_json(self) -> str:
         """Serialise the document as JSON. Raises ValueError for hooks and for patches without ids."""
-        n_vocab, edits = self.loaded.model.config.vocab_size, format_edits(self.edits or NO_EDITS)
-        place = self._n_prompt_nodes, self.path[-1], self.tree
-        saved = SavedDocument(self.loaded.name, n_vocab, *place, edits, self.dropped, [*self._held.items()])
+        saved = SavedDocument(
+            model=self.loaded.name,
+            vocab_size=self.loaded.model.config.vocab_size,
+            prompt_tokens=self._n_prompt_nodes,
+            current=self.path[-1],
+            tree=self.tree,
+            edits=format_edits(self.edits or NO_EDITS),
+            dropped=self.dropped,
+            held=[*self._held.items()],
+        )
         return saved.to_json()
 
     @classmethod

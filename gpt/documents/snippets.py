@@ -82,7 +82,6 @@ def with_imports(lines: Sequence[str]) -> str:
 
 
 def loading_line(loaded: LoadedModel) -> str:
-    """Return the line that loads the model."""
     if loaded.name in MODELS and loaded.precision == "fp32":
         return f"loaded = get_model({loaded.name!r})"
     options = "" if loaded.precision == "fp32" else f", precision={loaded.precision!r}"

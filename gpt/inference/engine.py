@@ -269,7 +269,6 @@ class Engine:
         return chosen
 
     def _hidden_states(self, requests: Sequence[ReadRequest], parts: Sequence[Sequence[int]]) -> list[Tensor]:
-        """Compute the states of each request, (T, C)."""
         if len(requests) == 1:
             idx = torch.tensor([parts[0]], device=self.model.device)
             return [self.model.hidden_states(idx, cache=requests[0].cache, edits=requests[0].edits)[0]]
