@@ -204,10 +204,10 @@ class Generation(Document):
         self._cache.crop(min(self._cache.length, self.n_read))  # an interrupted read may have left it ahead
         return self.ids[self._cache.length : self.block_size], self._cache, self.edits
 
-    def _read_here(self) -> None:
+    def _read_here(self, *, samples: bool = False) -> None:
         if self.has_unread:
             with self._read_lock:
-                self._keep(*self._engine.read(*self._unread))
+                self._keep(*self._engine.read(*self._unread, samples=samples))
 
     def _catch_up(self) -> None:
         """Compute the queries, keys and values of positions that another process has read."""
@@ -373,11 +373,14 @@ class Generation(Document):
         """Read the unread tokens in this process, and sample the next token."""
         began = time.perf_counter()
         self.check_room()
-        self._read_here()
-        position = len(self.ids) - 1
-        logits = self.logits(position) if self.held else self._logits(position)
-        with self._engine.sampling, threads_for(len(logits)) if len(logits) > MAX_SERIAL else nullcontext():
-            draw = sample(logits, params, position=len(self.dropped) + len(self.ids), previous_ids=self.ids)
+        try:
+            self._read_here(samples=True)
+            position = len(self.ids) - 1
+            logits = self.logits(position) if self.held else self._logits(position)
+            with threads_for(len(logits)) if len(logits) > MAX_SERIAL else nullcontext():
+                draw = sample(logits, params, position=len(self.dropped) + len(self.ids), previous_ids=self.ids)
+        finally:
+            self._engine.wake_next()
         return draw, time.perf_counter() - began, None
 
     def append_draw(self, drawn: Drawn, params: SamplingParams, left: int, *, joined: bool, slides: bool) -> Step:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -76,8 +77,8 @@ class Engine:
 
     max_texts: maximum number of concurrent texts. decode_cache: copies of keys and values for batched attention.
     n_tokens: number of tokens read so far. stopped: whether to stop generation before the next token.
-    sampling: a lock to hold while sampling. If the texts of a pass sampled at once, they would hand the GIL over at
-    every operation of torch, which takes longer than one after the other.
+    After a pass, its callers wake up one after the other, each when the one before has sampled (see `wake_next`). If
+    they sampled at once, they would hand the GIL over at every operation of torch, which takes longer.
     """
 
     def __init__(self, model: GPT, max_texts: int = MAX_TEXTS) -> None:
@@ -85,17 +86,17 @@ class Engine:
         self.admission = AdmissionQueue(max_texts)
         self.n_tokens = 0
         self.stopped = False
-        self.sampling = threading.Lock()
         self.multiplications_per_token = multiplications_per_token(model)
         self._pass_tokens = max(CHUNK_TOKENS, PASS_MULTIPLICATIONS // max(1, self.multiplications_per_token))
         self._can_batch = can_batch(model)
         self.decode_cache = DecodeCache()
         self._is_large = self.multiplications_per_token >= LARGE_MODEL
         self._requests: list[ReadRequest] = []  # those that can share a pass and are not done
+        self._done: deque[ReadRequest] = deque()  # those whose callers sleep until it is their turn
         self._leader: int | None = None  # thread that runs their passes
         self._n_expected = 0  # number of texts likely to share the next pass
         self._last_seconds = 0.0  # duration of the last pass
-        self._changed = threading.Condition()  # guards the four attributes above
+        self._changed = threading.Condition()  # guards the five attributes above
         self._pass_lock = threading.Lock()  # held while caches are written
         self._documents: WeakSet[Any] = WeakSet()
         self._documents_lock = threading.Lock()
@@ -116,9 +117,12 @@ class Engine:
         with self._pass_lock:
             self.decode_cache.trim()
 
-    def read(self, ids: Sequence[int], cache: KVCache, edits: Edits | None = None) -> tuple[Tensor, Tensor]:
+    def read(
+        self, ids: Sequence[int], cache: KVCache, edits: Edits | None = None, *, samples: bool = False
+    ) -> tuple[Tensor, Tensor]:
         """Read tokens into a cache. Returns the states (T, C) after the final norm and the logits after the last token.
 
+        samples: whether the caller is going to call `wake_next`, once it has sampled or failed.
         cache: must have batch size 1 and room for all ids, and must not be used elsewhere in the meantime.
         Whatever the model and the edits raise, SystemExit included, propagates to this caller and no other. The cache
         is then as before. The same applies to a KeyboardInterrupt at any point.
@@ -137,6 +141,15 @@ class Engine:
             raise
         finally:
             self._leave(request)
+            if not samples:
+                self.wake_next()
+
+    def wake_next(self) -> None:
+        """Wake the caller of the next request that is done, if one sleeps. A call too many does no harm."""
+        if self._done:
+            with self._changed:
+                if self._done:
+                    self._done.popleft().woken.set()
 
     def read_together(
         self, texts: Sequence[tuple[Sequence[int], KVCache, Edits | None]]
@@ -183,6 +196,8 @@ class Engine:
         while not request.done:
             if self._leader == request.thread:
                 self._lead()
+                if not request.done:
+                    self.wake_next()
             else:
                 request.woken.wait()
 
@@ -190,6 +205,8 @@ class Engine:
         """Withdraw a request. If its caller led, another takes over."""
         with self._changed:
             self._requests = [other for other in self._requests if other is not request]
+            if request in self._done:  # interrupted before its turn
+                self._done.remove(request)
             if self._leader == request.thread:
                 self._leader = self._requests[0].thread if self._requests else None
                 if self._requests:
@@ -210,9 +227,7 @@ class Engine:
         with self._changed:
             self._n_expected, self._last_seconds = len({*requests, *self._requests}), time.perf_counter() - began
             self._requests = [request for request in self._requests if not request.done]
-            for request in requests:
-                if request.done:
-                    request.woken.set()
+            self._done.extend(request for request in requests if request.done and request.thread != self._leader)
 
     def _run(self, requests: Sequence[ReadRequest]) -> None:
         """Run passes for these requests alone until all are done."""
