@@ -69,7 +69,7 @@ def run_with_progress(
 def lower_priority() -> None:
     """Limit the calling thread to one core until it ends and, on Linux, lower its scheduling priority."""
     torch.get_num_threads()  # see threads_for
-    openmp().limit(limits=1)
+    openmp().limit(limits=1)  # outside a `with` block, nothing takes it back
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))

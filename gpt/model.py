@@ -139,7 +139,7 @@ class CausalSelfAttention(Module):
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()
         self.config, self.layer, self.n_head, self.kv_heads = config, layer, config.n_head, config.kv_heads
-        self.parts = self.n_head, self.kv_heads, self.kv_heads  # number of heads in q, k and v
+        self.qkv_heads = self.n_head, self.kv_heads, self.kv_heads  # number of heads in q, k and v
         self.head_size = hs = config.head_size
         self.c_attn = Linear(config.n_embd, (self.n_head + 2 * self.kv_heads) * hs, bias=config.has_qkv_bias)
         self.c_proj = Linear(self.n_head * hs, config.n_embd, bias=config.has_proj_bias)
@@ -153,7 +153,7 @@ class CausalSelfAttention(Module):
         ctx = ctx if ctx.windowed is None else ctx.of_layer(self.config, self.layer)
         qkv = torch.unflatten(self.c_attn(x), -1, (-1, self.head_size)).transpose(-3, -2)  # (B, nh + 2 kv, T, hs)
         if self.q_norm is not None and self.k_norm is not None:
-            q, k, v = qkv.split(self.parts, dim=-3)
+            q, k, v = qkv.split(self.qkv_heads, dim=-3)
             qkv = torch.cat((self.q_norm(q), self.k_norm(k), v), dim=-3)
         if ctx.rotary is not None and self.config.is_rotated(self.layer):
             qk, v = qkv.split((self.n_head + self.kv_heads, self.kv_heads), dim=-3)
@@ -164,7 +164,7 @@ class CausalSelfAttention(Module):
 
     def attend(self, qkv: Tensor, ctx: ForwardContext) -> Tensor:
         """Attend to the cached tokens and to those of this call, qkv (B, nh + 2 kv, T, hs). Returns (B, nh, T, hs)."""
-        q, k, v = qkv.split_with_sizes(self.parts, dim=-3)
+        q, k, v = qkv.split_with_sizes(self.qkv_heads, dim=-3)
         if ctx.watched:
             q, k, v = (ctx.hook(self.layer, name, x) for name, x in (("attn_q", q), ("attn_k", k), ("attn_v", v)))
         if ctx.cache is not None:

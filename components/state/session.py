@@ -71,7 +71,7 @@ class Session(Shown):
         self.resources = ExitStack()
         self.sent: dict[Any, Any] = {}  # records of what the browser has received (see `components.render`)
         self.frame_number = 0
-        self.handled: dict[tuple[str, str], int] = {}  # newest action begun in a queue, ended of a name
+        self.handled: dict[tuple[str, str], int] = {}  # see is_new and mark_ended
         self.seen_frame: int | None = None  # the last frame that the browser received, if it missed a later one
         self.render_lock, self.analysing = threading.Lock(), threading.Lock()
         self.jobs = set[threading.Event]()  # running jobs (see `components.state.jobs`), by what stops them
@@ -108,6 +108,7 @@ class Session(Shown):
             return True
 
     def mark_ended(self, card: str, name: str, number: int) -> None:
+        """Record the number of the newest action of this name that has ended, for the card's controls."""
         with self._states_lock:
             self.handled[card, name] = number
 

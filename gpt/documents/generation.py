@@ -485,9 +485,13 @@ def stream(
         while left > 0 and not document._engine.stopped:
             if slides and document.full:
                 document = document.without_first()
-            drawn = document.draw_next(params) if draws is None else next(draws, "ended early")
-            if isinstance(drawn, str):
-                return
+            if draws is None:
+                drawn: Drawn | None = document.draw_next(params)
+            else:
+                try:
+                    drawn = next(draws)
+                except StopIteration:  # the other process has ended the text early
+                    return
             if drawn is None:
                 yield document, None
                 continue

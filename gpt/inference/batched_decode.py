@@ -123,6 +123,8 @@ def batched_hidden_states(
     idx, positions = torch.tensor(ids, device=model.device), torch.tensor(places, device=model.device)  # (N,) each
 
     def attention(module: CausalSelfAttention, qkv: Tensor) -> Tensor:
+        if len(parts) == 1:  # without a copy
+            return parts[0].attend(module, qkv)
         split = zip(parts, qkv.split(sizes, dim=1), strict=True)
         return torch.cat([part.attend(module, its_qkv) for part, its_qkv in split], dim=1)
 
