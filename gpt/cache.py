@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from typing import Self
 from weakref import WeakSet
 
 import torch
@@ -161,11 +162,12 @@ class KVCache:
             self.crop(0)
         return changes
 
-    def fork(self, config: GPTConfig, batch_size: int, max_length: int, length: int | None = None) -> KVCache:
+    def fork(self, batch_size: int, max_length: int, length: int | None = None) -> Self:
         """Return a cache for a batch of texts that all start with the first `length` positions of this cache."""
-        n = self.length if length is None else length
-        other = KVCache(config, batch_size, max_length, dtype=self.k.dtype, device=self.k.device)
-        other.n_text = self.n_text
+        n, (n_layer, _, heads, _, head_size) = self.length if length is None else length, self.kv.shape
+        other = copy(self)
+        other.max_length, other.length, other._keeps_queries, other._sharing = max_length, 0, False, None
+        other._stored = self.kv.new_empty(n_layer, batch_size, heads, 0, head_size)
         other.reserve(n)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
         other.advance(n)

@@ -86,7 +86,7 @@ def logits_without_each(
             whole.begin(T - size)
             shared = min(whole.length, T - size - 1, *(min(group, default=T) for group in batch))
             kept = [[i for i in range(shared, T) if i not in group] for group in batch]
-            yield logits(idx[0, torch.tensor(kept, device=idx.device)], whole.fork(model.config, len(batch), T, shared))
+            yield logits(idx[0, torch.tensor(kept, device=idx.device)], whole.fork(len(batch), T, shared))
 
 
 @dataclass(frozen=True, eq=False)

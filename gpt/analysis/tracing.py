@@ -91,14 +91,11 @@ def is_several(text: object) -> TypeGuard[Texts]:
 
 def batches(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """Group texts of similar lengths: yield their numbers, at most MAX_BATCH_TOKENS tokens at once with padding."""
-    batch: list[int] = []
-    for number in sorted(range(len(rows)), key=lambda number: len(rows[number])):
-        if batch and (len(batch) + 1) * len(rows[number]) > MAX_BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
+    numbers = sorted(range(len(rows)), key=lambda number: len(rows[number]), reverse=True)
+    while numbers:
+        n = max(1, MAX_BATCH_TOKENS // len(rows[numbers[0]]))
+        yield numbers[:n]
+        numbers = numbers[n:]
 
 
 class ForTexts(Protocol[P, R]):

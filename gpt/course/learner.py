@@ -185,15 +185,6 @@ class LearnersCache(KVCache):
         self.update(self.config.n_layer, ids)
         self.advance(idx.shape[1])
 
-    def fork(self, config: Any, batch_size: int, max_length: int, length: int | None = None) -> LearnersCache:
-        """Return a cache for a batch of continuations of this text; see `KVCache.fork`."""
-        n = self.length if length is None else length
-        other = LearnersCache(self.model, batch_size, max_length)
-        other.reserve(n)
-        other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
-        other.advance(n)
-        return other
-
     def attn_weights(self, layer: int, *, head: int | None = None, start: int = 0, stop: int | None = None) -> Tensor:
         """Return the weights that the learner's module stores, instead of computing them from queries and keys."""
         found = self.model.record(self.ids(stop), self.edits, everything=True)

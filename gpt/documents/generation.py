@@ -310,7 +310,7 @@ class Generation(Document):
     def fork(self, batch_size: int, max_length: int) -> KVCache:
         """Return a key-value cache for a batch of texts that all continue the positions read so far."""
         self._catch_up()
-        return self._cache.fork(self.loaded.model.config, batch_size, max_length, self.n_read)
+        return self._cache.fork(batch_size, max_length, self.n_read)
 
     def statistics(self, start: int = 1) -> TextStatistics:
         """Compute statistics for the tokens read so far, from position `start` >= 1: nothing predicts the first."""

@@ -72,7 +72,7 @@ def shortcut_gradients(
     def gradients(shortcuts: bool) -> list[float]:
         with seeded(seed):
             network = DeepNetwork([width] * depth + [1], shortcuts)
-        network.gelu = ACTIVATIONS[activation]  # type: ignore[assignment]
+        network.activation = ACTIVATIONS[activation]
         with torch.enable_grad():
             loss = F.mse_loss(network(x), torch.zeros(1, 1))
             found = torch.autograd.grad(loss, [layer.get_parameter("weight") for layer in network.layers])

@@ -102,16 +102,11 @@ class PositionEmbedding(nn.Module):
         return x + self.weight[: x.shape[1]]
 
 
-class SinePositions(nn.Module):
-    """Adds sine and cosine waves instead; n_embd must be even."""
-
-    def __init__(self, n_embd: int) -> None:
-        super().__init__()
-        self.frequencies = 10000 ** (-torch.arange(0, n_embd, 2) / n_embd)
-
-    def forward(self, x: Tensor) -> Tensor:
-        angles = torch.arange(x.shape[1])[:, None] * self.frequencies  # (T, C / 2)
-        return x + torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
+def sine_positions(T: int, n_embd: int) -> Tensor:
+    """Sine and cosine waves to add instead, (T, n_embd); n_embd must be even."""
+    frequencies = 10000 ** (-torch.arange(0, n_embd, 2) / n_embd)
+    angles = torch.arange(T)[:, None] * frequencies  # (T, C / 2)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
 
 
 # %% configuration: The numbers that define a GPT.
@@ -156,10 +151,9 @@ class LayerNorm(nn.Module):
 # %% activations: GELU, in GPT-2's tanh approximation.
 
 
-class GELU(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-        return 0.5 * x * (1 + torch.tanh(inner))
+def gelu(x: Tensor) -> Tensor:
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+    return 0.5 * x * (1 + torch.tanh(inner))
 
 
 # %% feed_forward: The feed-forward network of a block.
@@ -171,40 +165,35 @@ class FeedForward(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.c_fc = nn.Linear(config.n_embd, 4 * config.n_embd)
-        self.gelu = GELU()
         self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        neurons = self.gelu(self.c_fc(x))
+        neurons = gelu(self.c_fc(x))
         return self.dropout(self.c_proj(neurons))
 
 
 # %% average: Attention, step 1: every token becomes the mean of the past.
 
 
-class MeanOfThePast(nn.Module):
+def mean_of_the_past(x: Tensor) -> Tensor:
     """(B, T, C) -> (B, T, C): the mean of each vector and all vectors before it."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        T = x.shape[1]
-        past = torch.ones(T, T).tril()  # row i: ones up to i
-        weights = past / past.sum(dim=-1, keepdim=True)  # rows sum to 1
-        return weights @ x
+    T = x.shape[1]
+    past = torch.ones(T, T).tril()  # row i: ones up to i
+    weights = past / past.sum(dim=-1, keepdim=True)  # rows sum to 1
+    return weights @ x
 
 
 # %% dot_products: Attention, step 2: the weights come from dot products.
 
 
-class DotProductAttention(nn.Module):
+def dot_product_attention(x: Tensor) -> Tensor:
     """(B, T, C) -> (B, T, C): similar vectors get more weight."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        T = x.shape[1]
-        scores = x @ x.transpose(-2, -1)  # (B, T, T)
-        future = torch.ones(T, T, dtype=torch.bool).triu(1)
-        weights = scores.masked_fill(future, -math.inf).softmax(dim=-1)
-        return weights @ x
+    T = x.shape[1]
+    scores = x @ x.transpose(-2, -1)  # (B, T, T)
+    future = torch.ones(T, T, dtype=torch.bool).triu(1)
+    weights = scores.masked_fill(future, -math.inf).softmax(dim=-1)
+    return weights @ x
 
 
 # %% queries: Attention, step 3: a head with query, key and value.
@@ -280,12 +269,11 @@ class DeepNetwork(nn.Module):
     def __init__(self, widths: list[int], shortcuts: bool) -> None:
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
-        self.gelu = GELU()
-        self.shortcuts = shortcuts
+        self.shortcuts, self.activation = shortcuts, gelu
 
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.layers:
-            out = self.gelu(layer(x))
+            out = self.activation(layer(x))
             x = x + out if self.shortcuts and x.shape == out.shape else out
         return x
 
@@ -392,20 +380,18 @@ def untrained_model(config: Config, seed: int) -> TiedGPT:
 # %% batches: Batches: rows of a text, and the same rows shifted by one token as targets.
 
 
-class Batches:
-    """Random rows of a text. The end of the text is held out for validation."""
+def split(ids: Tensor, held_out: float = 0.1) -> tuple[Tensor, Tensor]:
+    """Hold out the end of a text for validation."""
+    n = round(len(ids) * (1 - held_out))
+    return ids[:n], ids[n:]
 
-    def __init__(self, ids: Tensor, block_size: int, held_out: float = 0.1) -> None:
-        n = round(len(ids) * (1 - held_out))
-        self.parts = {"train": ids[:n], "held_out": ids[n:]}
-        self.block_size = block_size
 
-    def batch(self, part: str, size: int) -> tuple[Tensor, Tensor]:
-        ids, T = self.parts[part], self.block_size
-        starts = torch.randint(len(ids) - T, (size,)).tolist()  # T + 1 ids each
-        idx = torch.stack([ids[i : i + T] for i in starts])  # (B, T)
-        targets = torch.stack([ids[i + 1 : i + T + 1] for i in starts])
-        return idx, targets
+def batch(ids: Tensor, T: int, size: int = 8) -> tuple[Tensor, Tensor]:
+    """Random rows of a text, and the token that follows each token: (size, T) both."""
+    starts = torch.randint(len(ids) - T, (size,)).tolist()  # T + 1 ids each
+    idx = torch.stack([ids[i : i + T] for i in starts])
+    targets = torch.stack([ids[i + 1 : i + T + 1] for i in starts])
+    return idx, targets
 
 
 # %% loss: Cross-entropy: how much the next tokens surprise the model.
@@ -500,50 +486,40 @@ class AdamW:
 # %% training: The training loop, with the loss on held-out text.
 
 
-class Trainer:
-    """Updates a model's weights, batch by batch."""
+def batch_loss(model: GPT, ids: Tensor) -> Tensor:
+    idx, targets = batch(ids, model.config.block_size)
+    return cross_entropy(model(idx).flatten(0, 1), targets.flatten())
 
-    def __init__(self, model: nn.Module, batches: Batches, lr: float = 4e-3) -> None:
-        self.model, self.batches = model, batches
-        self.optimizer = AdamW(model.parameters(), lr)
 
-    def loss(self, part: str) -> Tensor:
-        idx, targets = self.batches.batch(part, size=8)
-        return cross_entropy(self.model(idx).flatten(0, 1), targets.flatten())
+@torch.no_grad()
+def held_out_loss(model: GPT, ids: Tensor, n: int = 10) -> float:
+    model.eval()
+    mean = sum(batch_loss(model, ids).item() for _ in range(n)) / n
+    model.train()
+    return mean
 
-    @torch.no_grad()
-    def held_out_loss(self, n: int = 10) -> float:
-        self.model.eval()
-        mean = sum(self.loss("held_out").item() for _ in range(n)) / n
-        self.model.train()
-        return mean
 
-    def train(self, steps: int) -> Iterator[float]:
-        """Yield the loss before each update."""
-        self.model.train()
-        for _ in range(steps):
-            loss = self.loss("train")
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
-            yield loss.item()
+def train(model: GPT, ids: Tensor, steps: int, lr: float = 4e-3) -> Iterator[float]:
+    """Update a model's weights, batch by batch. Yields the loss before each update."""
+    optimizer = AdamW(model.parameters(), lr)
+    model.train()
+    for _ in range(steps):
+        loss = batch_loss(model, ids)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
 
 
 # %% schedule: The learning rate during training, and a limit on the gradient.
 
 
-class Schedule:
-    """Linear warm-up, then a cosine from `high` down to `low`."""
-
-    def __init__(self, high: float, low: float, warmup: int, steps: int) -> None:
-        self.high, self.low, self.warmup, self.steps = high, low, warmup, steps
-
-    def rate(self, step: int) -> float:
-        """Return the learning rate for `step`, counted from 0."""
-        if step < self.warmup:
-            return self.high * (step + 1) / self.warmup
-        done = (step - self.warmup) / max(1, self.steps - self.warmup)
-        return self.low + (self.high - self.low) * (1 + math.cos(math.pi * min(done, 1))) / 2
+def learning_rate(step: int, high: float, low: float, warmup: int, steps: int) -> float:
+    """Linear warm-up, then a cosine from `high` down to `low`. step: counted from 0."""
+    if step < warmup:
+        return high * (step + 1) / warmup
+    done = (step - warmup) / max(1, steps - warmup)
+    return low + (high - low) * (1 + math.cos(math.pi * min(done, 1))) / 2
 
 
 @torch.no_grad()
@@ -648,20 +624,15 @@ class TopK(nn.Module):
 # %% rotary: Rotary positions.
 
 
-class Rotary(nn.Module):
-    """Rotates queries or keys (..., T, hs) by their positions; hs must be even."""
-
-    def __init__(self, head_size: int, base: float = 10000.0) -> None:
-        super().__init__()
-        half = head_size // 2
-        self.frequencies = base ** (-torch.arange(half) / half)
-
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        positions = torch.arange(start, start + x.shape[-2])
-        angles = positions[:, None] * self.frequencies  # (T, hs / 2)
-        cos, sin = angles.cos(), angles.sin()
-        a, b = x.chunk(2, dim=-1)  # pairs to rotate
-        return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+def rotate(x: Tensor, start: int = 0, base: float = 10000.0) -> Tensor:
+    """Rotate queries or keys (..., T, hs) by their positions; hs must be even."""
+    half = x.shape[-1] // 2
+    frequencies = base ** (-torch.arange(half) / half)
+    positions = torch.arange(start, start + x.shape[-2])
+    angles = positions[:, None] * frequencies  # (T, hs / 2)
+    cos, sin = angles.cos(), angles.sin()
+    a, b = x.chunk(2, dim=-1)  # pairs to rotate
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
 
 
 # %% rms_norm: RMSNorm.
@@ -709,31 +680,26 @@ class GroupedQueryAttention(nn.Module):
         self.sizes = config.n_head, n_kv_head, n_kv_head
         self.c_attn = nn.Linear(config.n_embd, sum(self.sizes) * config.head_size, bias=False)
         self.c_proj = nn.Linear(config.n_embd, config.n_embd, bias=False)
-        self.rotary = Rotary(config.head_size)
 
     def forward(self, x: Tensor) -> Tensor:
         B, T, C = x.shape
         qkv = self.c_attn(x).view(B, T, sum(self.sizes), -1).transpose(1, 2)
         q, k, v = qkv.split(self.sizes, dim=1)  # (B, nh or kv, T, hs)
         group = self.sizes[0] // self.sizes[1]  # query heads per key head
-        k, v = (each.repeat_interleave(group, dim=1) for each in (self.rotary(k), v))
-        heads = F.scaled_dot_product_attention(self.rotary(q), k, v, is_causal=True)
+        k, v = (each.repeat_interleave(group, dim=1) for each in (rotate(k), v))
+        heads = F.scaled_dot_product_attention(rotate(q), k, v, is_causal=True)
         return self.c_proj(heads.transpose(1, 2).reshape(B, T, C))
 
 
 # %% no_biases: A Llama block, which has no biases.
 
 
-class LlamaBlock(nn.Module):
-    """(B, T, C) -> (B, T, C)."""
+class LlamaBlock(TransformerBlock):
+    """(B, T, C) -> (B, T, C), with the same forward pass as in GPT-2."""
 
     def __init__(self, config: Config, n_kv_head: int, n_ff: int) -> None:
-        super().__init__()
+        super().__init__(config)
         self.ln_1 = RMSNorm(config.n_embd)
         self.attn = GroupedQueryAttention(config, n_kv_head)
         self.ln_2 = RMSNorm(config.n_embd)
         self.mlp = SwiGLU(config.n_embd, n_ff)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))

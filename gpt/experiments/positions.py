@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.config import Position
-from gpt.experiments.minimal import SinePositions
+from gpt.experiments.minimal import sine_positions
 from gpt.rotary import rotary_angles
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
@@ -80,7 +80,7 @@ def sinusoidal_positions(n: int, width: int) -> Tensor:
 
     Element 2i of position p is sin(p / 10000^(2i / width)), and element 2i + 1 is the cosine of the same angle.
     """
-    return SinePositions(width)(torch.zeros(1, n, width))[0]
+    return sine_positions(n, width)
 
 
 def rotary_closeness(head_size: int, distances: Tensor) -> Tensor:

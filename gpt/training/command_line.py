@@ -37,7 +37,7 @@ from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 from tqdm import tqdm
@@ -178,8 +178,8 @@ def make_parser() -> argparse.ArgumentParser:
         options: dict[str, Any] = {"help": f"{f.metadata['help']} ({f.default})"}
         if isinstance(f.default, bool):
             options["action"] = argparse.BooleanOptionalAction
-        elif f.metadata["choices"]:
-            options["choices"] = f.metadata["choices"]
+        elif choices := get_args(f.type):
+            options["choices"] = choices
         else:
             options |= {"type": type(f.default), "metavar": "X" if isinstance(f.default, float) else "N"}
         recipe.add_argument("--" + f.name.replace("_", "-"), **options)

@@ -56,15 +56,12 @@ def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[
     at least block_size - stride ids, or by the whole text before it. stride: defaults to half a context.
     """
     stride = max(1, block_size // 2) if stride is None else stride
-    pairs: list[tuple[list[int], list[int]]] = []
-    start, counted = 0, 1
-    while counted < len(ids):
-        inputs = ids[start : start + block_size]
-        targets = ids[start + 1 : start + block_size + 1]
-        known = counted - start - 1
-        pairs.append((inputs[: len(targets)], [-100] * known + targets[known:]))
-        counted = start + 1 + len(targets)
-        start += stride
+    pairs, end = [], 1  # end of the last window's targets
+    for start in range(0, len(ids), stride):
+        targets, n_known = ids[start + 1 : start + block_size + 1], end - start - 1
+        if len(targets) > n_known:
+            pairs.append((ids[start : start + len(targets)], [-100] * n_known + targets[n_known:]))
+            end = start + 1 + len(targets)
     return pairs
 
 

@@ -1,10 +1,8 @@
 """Hyperparameters of a training run."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self, get_args
 
 import torch
 
@@ -17,9 +15,9 @@ SHAPE = ("block_size", "n_layer", "n_head", "n_embd", "bias")
 LLAMA: dict[str, Any] = {"position": "rotary", "norm": "rms", "activation": "silu", "gated": True}
 
 
-def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
-    """Create a field of Recipe with a description and valid values: low <= value <= high, or one of `choices`."""
-    return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
+def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf) -> Any:
+    """Create a field of Recipe with a description and limits: low <= value <= high if it is a number."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high})
 
 
 @dataclass(frozen=True)
@@ -31,9 +29,7 @@ class Recipe:
     """
 
     vocabulary: Literal["bpe", "characters"] = setting(
-        "bpe",
-        "bpe: byte-level BPE; characters: the most frequent characters of the stories",
-        choices=("bpe", "characters"),
+        "bpe", "bpe: byte-level BPE; characters: the most frequent characters of the stories"
     )
     vocab_size: int = setting(4096, "tokens in the vocabulary, including end-of-text", low=257)
     block_size: int = setting(256, "context length in tokens", low=2)
@@ -42,16 +38,14 @@ class Recipe:
     n_embd: int = setting(192, "width of the residual stream", low=1)
     bias: bool = setting(True, "whether linear layers and norms have biases")
     architecture: Literal["gpt2", "llama"] = setting(
-        "gpt2",
-        "gpt2, or llama: RMSNorm, SwiGLU, rotary positions, shared key and value heads",
-        choices=("gpt2", "llama"),
+        "gpt2", "gpt2, or llama: RMSNorm, SwiGLU, rotary positions, shared key and value heads"
     )
     n_kv_head: int = setting(2, "key and value heads, for llama only", low=1)
     dropout: float = setting(0.0, "share of activations dropped during training", high=1)
     steps: int = setting(5000, "updates of the weights", low=1)
     batch_size: int = setting(16, "rows of one context per update, in all processes together", low=1)
     optimizer: Literal["muon", "adamw"] = setting(
-        "muon", "muon for the matrices of the blocks (AdamW for the rest), or adamw for all", choices=("muon", "adamw")
+        "muon", "muon for the matrices of the blocks (AdamW for the rest), or adamw for all"
     )
     muon_lr: float = setting(0.006, "highest learning rate of Muon, matched to AdamW's step size")
     adamw_lr: float = setting(0.004, "highest learning rate of AdamW")
@@ -66,18 +60,18 @@ class Recipe:
     held_back: float = setting(0.02, "share of the text that is kept for validation", high=1)
     seed: int = setting(1337, "determines the split, the initial weights, the order and the dropout")
     precision: Literal["auto", "fp32", "bf16"] = setting(
-        "auto", "precision of matrix products; auto: bf16 if the device supports it", choices=("auto", "fp32", "bf16")
+        "auto", "precision of matrix products; auto: bf16 if the device supports it"
     )
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value, limits = getattr(self, each.name), each.metadata
-            if limits["choices"]:
-                check_choice(each.name, value, limits["choices"])
+            value = getattr(self, each.name)
+            if choices := get_args(each.type):
+                check_choice(each.name, value, choices)
             elif isinstance(each.default, bool):
                 require(isinstance(value, bool), "argument.switch", name=each.name, value=value)
             else:
-                check_number(each.name, value, limits["low"], limits["high"])
+                check_number(each.name, value, each.metadata["low"], each.metadata["high"])
         self.model_config(self.vocab_size)
 
     def model_config(self, n_vocab: int, position: Position = "learned") -> GPTConfig:
@@ -92,7 +86,7 @@ class Recipe:
         """Create a model with the configuration from `model_config`. The seed determines the initial weights."""
         return GPT(self.model_config(n_vocab, position), generator=torch.Generator().manual_seed(self.seed))
 
-    def shaped_like(self, config: GPTConfig, *, characters: bool = False) -> Recipe:
+    def shaped_like(self, config: GPTConfig, *, characters: bool = False) -> Self:
         """Return the recipe for a model with this configuration. Raises ValueError if no recipe can create the model.
 
         characters: Whether each token is a character; the recipe then ignores the vocabulary size.
@@ -114,7 +108,7 @@ class Recipe:
         """Highest learning rate: Muon's if Muon is used, else AdamW's."""
         return self.muon_lr if self.optimizer == "muon" else self.adamw_lr
 
-    def with_learning_rate(self, rate: float) -> Recipe:
+    def with_learning_rate(self, rate: float) -> Self:
         """Return the recipe with a different `learning_rate`. Scales the rates for both optimizers."""
         factor = rate / self.learning_rate
         return replace(self, muon_lr=self.muon_lr * factor, adamw_lr=self.adamw_lr * factor)

@@ -96,7 +96,7 @@ def test_embeddings_are_those_of_the_model(model):
     assert_close(positions(tokens(IDS)), traced(model).layers[0].resid_pre)
     one_hot = F.one_hot(IDS, 50).float()
     assert_close(tokens(IDS), one_hot @ tokens.weight)
-    waves = code("positions").SinePositions(24)(torch.zeros(1, 70, 24))[0]
+    waves = code("positions").sine_positions(70, 24)
     assert_close(waves[0], torch.tensor([0.0, 1.0]).repeat(12))
     assert_close(waves[69, :2], torch.tensor([math.sin(69), math.cos(69)]))
 
@@ -104,15 +104,15 @@ def test_embeddings_are_those_of_the_model(model):
 @torch.inference_mode()
 def test_the_steps_of_attention():
     x = torch.randn(2, 5, 24)
-    mean = code("average").MeanOfThePast()(x)
+    mean = code("average").mean_of_the_past(x)
     for i in range(5):
         assert_close(mean[:, i], x[:, : i + 1].mean(dim=1))
-    dots = code("dot_products").DotProductAttention()(x)
+    dots = code("dot_products").dot_product_attention(x)
     assert_close(dots, F.scaled_dot_product_attention(x, x, x, is_causal=True, scale=1.0))
     head = code("queries").Head(config_of(CONFIG))
     expected = F.scaled_dot_product_attention(head.query(x), head.key(x), head.value(x), is_causal=True)
     assert_close(head(x), expected)
-    for step in (code("average").MeanOfThePast(), code("dot_products").DotProductAttention()):
+    for step in (code("average").mean_of_the_past, code("dot_products").dot_product_attention):
         assert_close(step(x[:, :1]), x[:, :1]), "one token sees itself"
 
 
@@ -129,7 +129,7 @@ def test_each_part_of_the_forward_pass_is_that_of_the_model(model):
     without = Trace()
     model(IDS, trace=without, edits=Edits(head_scale={(1, 1): 0.0}))
     assert_close(switched(norm(seen.resid_pre)), without.layers[1].attn_out)
-    assert_close(code("activations").GELU()(seen.mlp_pre), seen.mlp_post)
+    assert_close(code("activations").gelu(seen.mlp_pre), seen.mlp_post)
     assert_close(
         loaded_from(code("feed_forward").FeedForward(config), part.mlp)(part.ln_2(seen.resid_mid)), seen.mlp_out
     )
@@ -156,12 +156,12 @@ def test_each_part_of_llama_is_that_of_the_model():
 
 def test_a_rotated_score_depends_on_the_content_and_on_the_distance_alone():
     q, k = torch.randn(2, 8, generator=torch.Generator().manual_seed(0))
-    rotary = code("rotary").Rotary(8)
+    rotate = code("rotary").rotate
     expected = apply_rotary(q[None, None, None], *rotary_angles(torch.tensor([5]), 8))[0, 0, 0]
-    assert_close(rotary(q[None], start=5)[0], expected)
+    assert_close(rotate(q[None], start=5)[0], expected)
 
     def score(q, k, i, j):
-        return float(rotary(q[None], start=i)[0] @ rotary(k[None], start=j)[0])
+        return float(rotate(q[None], start=i)[0] @ rotate(k[None], start=j)[0])
 
     assert score(q, k, 9, 4) == pytest.approx(score(q, k, 109, 104), abs=1e-4)
     assert abs(score(q, k, 9, 4) - score(q, k, 9, 5)) > 0.1
@@ -196,9 +196,9 @@ def test_the_number_of_parameters_is_counted(tied, qkv_bias):
 
 def test_targets_are_the_tokens_that_follow_and_the_end_is_held_out():
     torch.manual_seed(0)
-    batches = code("batches").Batches(torch.arange(100), block_size=8)
-    for part, low, high in (("train", 0, 89), ("held_out", 90, 99)):
-        idx, targets = batches.batch(part, 500)
+    parts = code("batches").split(torch.arange(100))
+    for part, low, high in zip(parts, (0, 90), (89, 99), strict=True):
+        idx, targets = code("batches").batch(part, 8, size=500)
         assert idx.shape == targets.shape == (500, 8)
         assert torch.equal(idx + 1, targets)
         assert (idx.min(), targets.max()) == (low, high), "every row can be drawn, and nothing of the other part"
@@ -260,13 +260,13 @@ def test_adamw_takes_the_steps_of_torch():
 
 
 def test_the_learning_rate_rises_and_falls_and_a_long_gradient_is_shortened():
-    schedule = code("schedule").Schedule(high=0.006, low=0.0006, warmup=10, steps=100)
-    rates = [schedule.rate(step) for step in range(101)]
+    learning_rate = code("schedule").learning_rate
+    rates = [learning_rate(step, 0.006, 0.0006, warmup=10, steps=100) for step in range(101)]
     assert rates[0] == pytest.approx(0.0006)
     assert max(rates) == rates[9] == rates[10] == pytest.approx(0.006)
     assert rates[55] == pytest.approx((0.006 + 0.0006) / 2)
-    assert rates[100] == schedule.rate(1000) == pytest.approx(0.0006)
-    assert code("schedule").Schedule(1.0, 0.1, 0, 10).rate(0) == 1.0, "without a warm-up"
+    assert rates[100] == learning_rate(1000, 0.006, 0.0006, 10, 100) == pytest.approx(0.0006)
+    assert learning_rate(0, 1.0, 0.1, 0, 10) == 1.0, "without a warm-up"
     clip = code("schedule").clip_gradient
     ours, theirs = (nn.Parameter(torch.zeros(2)) for _ in range(2))
     for gradient in ([3.0, 4.0], [0.3, 0.4], [0.0, 0.0]):

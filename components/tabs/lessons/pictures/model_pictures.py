@@ -24,7 +24,7 @@ from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate
 from gpt.analysis.concepts import trace_activity
 from gpt.experiments.layers import dropout_effect
 from gpt.experiments.masks import MaskEffect, padding_effect
-from gpt.experiments.minimal import MeanOfThePast
+from gpt.experiments.minimal import mean_of_the_past
 from gpt.models.sources import POEMS_MODEL
 
 TOP = 8  # bars for next tokens
@@ -59,7 +59,7 @@ def heatmap(loaded: LoadedModel, weights: np.ndarray, ids: list[int]) -> Figure:
 def average(s: Any) -> Drawing:
     ids = text_ids(s)
     # Applied to one-hot vectors, the average returns its own weights.
-    weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()
+    weights = mean_of_the_past(torch.eye(len(ids))[None])[0].numpy()
     text = sentence(s, "average", n=len(ids), share=percent(1 / len(ids)))
     return heatmap(s[Open].loaded, weights, ids), text
 

@@ -17,7 +17,7 @@ from components.i18n import t
 from components.labels import visible
 from components.tabs.lessons.figure import Drawn, Open, computed, words
 from components.widgets.chart import Drawing
-from gpt.experiments.minimal import AdamW, Batches, Config, Schedule, TiedGPT, Trainer, sample
+from gpt.experiments.minimal import AdamW, Config, TiedGPT, held_out_loss, learning_rate, sample, split, train
 from gpt.layers import seeded
 
 # William Shakespeare, Sonnet 18 (1609)
@@ -60,14 +60,14 @@ def run() -> Recording:
     characters = sorted(set(SONNET))
     ids = torch.tensor([characters.index(each) for each in SONNET])
     with seeded(0), torch.enable_grad():
-        trainer = Trainer(TiedGPT(Config(len(characters), CONTEXT, 1, 2, 48)), Batches(ids, CONTEXT))
+        model, (text, end) = TiedGPT(Config(len(characters), CONTEXT, 1, 2, 48)), split(ids)
         losses: list[float] = []
-        held_out, samples = [trainer.held_out_loss()], [written(trainer.model, characters)]
-        for loss in trainer.train(STEPS + 1):
+        held_out, samples = [held_out_loss(model, end)], [written(model, characters)]
+        for loss in train(model, text, STEPS + 1):
             losses.append(loss)
             if len(losses) % EVERY == 0:
-                held_out.append(trainer.held_out_loss())
-                samples.append(written(trainer.model, characters))
+                held_out.append(held_out_loss(model, end))
+                samples.append(written(model, characters))
     return Recording(tuple(losses), tuple(held_out), tuple(samples), len(characters))
 
 
@@ -144,7 +144,7 @@ def valley(name: str, rate: float) -> list[float]:
 def schedule(s: Any) -> Drawing:
     high, low, steps = SCHEDULE
     warmup = s[Open].warmup
-    rates = [Schedule(high, low, warmup, steps).rate(step) for step in range(steps)]
+    rates = [learning_rate(step, high, low, warmup, steps) for step in range(steps)]
     figure = lines(
         np.arange(steps), {words("schedule.rate"): np.array(rates)}, x_title=words("updates"),
         y_title=words("schedule.rate"), mark=("", warmup),
