@@ -329,7 +329,7 @@ def apply_temperature(logits: np.ndarray, temperature: float) -> np.ndarray:
     if temperature == 1:
         return logits
     if temperature == 0:
-        return keep_largest(logits, 1)
+        return keep_top_k(logits, 1)
     with np.errstate(all="ignore"):
         scaled = logits / np.float32(temperature)
         if not np.isfinite(scaled.max()):  # overflow in float32: subtract the maximum first
@@ -339,7 +339,7 @@ def apply_temperature(logits: np.ndarray, temperature: float) -> np.ndarray:
 
 def keep_top_k(logits: np.ndarray, k: int | None) -> np.ndarray:
     """Keep exactly the k largest logits. Ties go to the lower id."""
-    return logits if k is None or k >= len(logits) else keep_largest(logits, k)
+    return logits if k is None or k >= len(logits) else keep_from(logits, np.partition(logits, -k)[-k], k)
 
 
 def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
@@ -371,11 +371,6 @@ STAGES = {
     "top_p": keep_top_p,
     "min_p": keep_min_p,
 }
-
-
-def keep_largest(logits: np.ndarray, count: int) -> np.ndarray:
-    """Set all but the `count` largest logits to -inf. Ties go to the lower id."""
-    return keep_from(logits, np.partition(logits, -count)[-count], count)
 
 
 def keep_from(logits: np.ndarray, least: np.float32, count: int) -> np.ndarray:

@@ -18,13 +18,12 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 
-from gpt.background import SMALL_WORK, openmp, threads_for
+from gpt.background import SMALL_WORK, threads_for
 from gpt.cache import KVCache
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.admission import AdmissionQueue
-from gpt.inference.batched_decode import batched_hidden_states, can_batch
-from gpt.inference.decode_cache import MAX_ROWS, DecodeCache
+from gpt.inference.batched_decode import MAX_ROWS, DecodeCache, batched_hidden_states, can_batch
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.model import GPT
 
@@ -90,7 +89,6 @@ class Engine:
         self._pass_tokens = max(CHUNK_TOKENS, PASS_MULTIPLICATIONS // max(1, self.multiplications_per_token))
         self._can_batch = can_batch(model)
         self.decode_cache = DecodeCache()
-        self._is_large = self.multiplications_per_token >= LARGE_MODEL
         self._requests: list[ReadRequest] = []  # those that can share a pass and are not done
         self._done: deque[ReadRequest] = deque()  # those whose callers sleep until it is their turn
         self._leader: int | None = None  # thread that runs their passes
@@ -173,11 +171,8 @@ class Engine:
             return self.model.logits(states).float()
 
     def _threads(self, n_tokens: int) -> AbstractContextManager[None]:
-        work = self.multiplications_per_token * n_tokens
-        if self._is_large or work >= SMALL_WORK:
-            return threads_for(SMALL_WORK)
-        torch.get_num_threads()  # see threads_for
-        return openmp().limit(limits=1)
+        is_large = self.multiplications_per_token >= LARGE_MODEL
+        return threads_for(SMALL_WORK if is_large else self.multiplications_per_token * n_tokens)
 
     def _shares(self, request: ReadRequest) -> bool:
         """Return whether a request can share a pass with others. Long texts, and edits other than steering, may not."""
@@ -288,5 +283,5 @@ class Engine:
             idx = torch.tensor([parts[0]], device=self.model.device)
             return [self.model.hidden_states(idx, cache=requests[0].cache, edits=requests[0].edits)[0]]
         caches = [request.cache for request in requests]
-        steering = [() if request.edits is None else request.edits.steering for request in requests]
-        return batched_hidden_states(self.model, parts, caches, self.decode_cache, steering)
+        edits = [request.edits for request in requests]
+        return batched_hidden_states(self.model, parts, caches, self.decode_cache, edits)

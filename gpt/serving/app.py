@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Generator, Mapping
+from contextlib import closing
 from typing import Any
 from weakref import WeakSet
 
@@ -18,7 +18,6 @@ from ray.serve import Application
 from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from gpt.inference.engine import MAX_TEXTS
 from gpt.serving.replica import Replica, error_line
@@ -28,21 +27,6 @@ TARGET_TEXTS = 16  # texts per replica; with more, Ray starts another replica
 HEALTH_CHECK_SECONDS = 10.0  # interval between health checks of a replica
 HEALTH_TIMEOUT_SECONDS = 30.0
 LINES = "application/x-ndjson"  # media type of lines of JSON
-
-
-class Answer(StreamingResponse):
-    """An answer in lines of JSON, whose text stops being generated when the client disconnects."""
-
-    def __init__(self, replica: Replica, asked: dict[str, Any]) -> None:
-        self._stopped = threading.Event()
-        lines = replica.lines(asked, self._stopped)
-        super().__init__(iterate_in_threadpool(lines), media_type=LINES)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._stopped.set()
 
 
 class Models:
@@ -63,12 +47,19 @@ class Models:
             replica, asked = await self.model(serve.get_multiplexed_model_id()), await request.json()
         except Exception as error:
             return StreamingResponse(iter([error_line(error)]), media_type=LINES)
-        return Answer(replica, asked)
+        return StreamingResponse(until_disconnected(replica.lines(asked)), media_type=LINES)
 
     async def check_health(self) -> None:
         """Raise an error if one of the models cannot read a token, which makes Ray replace this replica."""
         for replica in list(self._in_memory):
             await asyncio.to_thread(replica.check_health)
+
+
+async def until_disconnected(lines: Generator[str, None, None]) -> AsyncIterator[str]:
+    """Yield the lines of an answer. Stop its text if the client disconnects."""
+    with closing(lines):
+        async for line in iterate_in_threadpool(lines):
+            yield line
 
 
 def app(options: Mapping[str, Any]) -> Application:

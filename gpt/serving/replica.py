@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -70,8 +70,8 @@ class Replica:
         self._health_thread = ThreadPoolExecutor(1, thread_name_prefix="health")
         self._n_running = 0
 
-    def lines(self, request: dict[str, Any], stopped: threading.Event) -> Iterator[str]:
-        """Yield the answer to a request (see `replies`). stopped: whether nobody wants the rest any more."""
+    def lines(self, request: dict[str, Any]) -> Generator[str, None, None]:
+        """Yield the answer to a request (see `replies`). Closing the generator stops the text."""
         self._n_running += 1
         try:
             document = of_request(self.loaded, request)
@@ -80,8 +80,6 @@ class Replica:
             try:
                 for reply in replies(document, request, lambda: REPLY_SECONDS * (self._n_running - 1)):
                     yield json.dumps(reply) + "\n"
-                    if stopped.is_set():
-                        return
             finally:
                 if document.edits is None and not document.full:
                     self._kept.put(document)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,7 +15,6 @@ from gpt.serving.replica import END, KeptTexts, Replica
 
 PROMPT = "Once upon a time"
 SPEC = {"name_or_path": "stories"}
-NEVER = threading.Event()
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +33,7 @@ def request_for(loaded: LoadedModel, seed: int, length: int, edits: Edits | None
 
 def drawn_ids(replica: Replica, request: dict[str, Any]) -> list[int]:
     """Return the token ids in a complete answer."""
-    *lines, end = replica.lines(request, NEVER)
+    *lines, end = replica.lines(request)
     assert end == END
     return [draw[0] for line in lines for draw in json.loads(line)["draws"]]
 
@@ -52,19 +50,18 @@ def test_texts_at_the_same_time_are_those_that_each_would_be_alone(replica: Repl
 
 
 def test_a_text_that_nobody_wants_any_more_is_stopped(here: LoadedModel) -> None:
-    replica, stopped = Replica(SPEC), threading.Event()
-    lines = replica.lines(request_for(here, 1, 200), stopped)
+    replica = Replica(SPEC)
+    lines = replica.lines(request_for(here, 1, 200))
     next(lines)
-    stopped.set()
-    assert list(lines) == []
+    lines.close()
     assert replica.loaded.engine.n_tokens <= len(here.tokenizer.encode(PROMPT)) + 1
     assert replica._n_running == 0
 
 
 def test_errors_are_the_last_line(replica: Replica, here: LoadedModel) -> None:
-    (line,) = replica.lines(request_for(here, 1, 3) | {"ids": [5000]}, NEVER)
+    (line,) = replica.lines(request_for(here, 1, 3) | {"ids": [5000]})
     assert "5000" in json.loads(line)["error"][2].values().__str__()
-    (line,) = replica.lines({}, NEVER)
+    (line,) = replica.lines({})
     assert json.loads(line)["error"][0] == "cluster.failed"
 
 

@@ -10,9 +10,8 @@ import torch
 
 from gpt import GPT, Edits, GPTConfig, KVCache
 from gpt.edits import Steering
-from gpt.inference import decode_cache
-from gpt.inference.batched_decode import batched_hidden_states, can_batch
-from gpt.inference.decode_cache import MAX_ROWS, DecodeCache
+from gpt.inference import batched_decode
+from gpt.inference.batched_decode import MAX_ROWS, DecodeCache, batched_hidden_states, can_batch
 from gpt.inference.packed_weights import pack
 
 CONFIGS = {
@@ -94,19 +93,20 @@ def test_each_text_has_its_own_steering(model):
     )
     later = Steering(1, torch.randn(width, generator=torch.Generator().manual_seed(3)))
     always = Steering(0, removed.value)
-    steering = [(plain,), (), (removed,), (removed, later, plain), (plain,), (always,)]
-    caches = [KVCache(model.config) for _ in steering]
+    vectors = [(plain,), (), (removed,), (removed, later, plain), (plain,), (always,)]
+    edits = [Edits(steering=each) if each else None for each in vectors]
+    caches = [KVCache(model.config) for _ in edits]
     texts = [torch.randint(40, (1, n)) for n in (5, 4, 6, 3, 1, 5)]
     shared = DecodeCache()
     for start, stop in ((0, -3), (-3, -2), (-2, None)):
         unread = [text[0, start:stop] for text in texts]
         parts = [(i, ids.tolist()) for i, ids in enumerate(unread) if len(ids)]
         found = batched_hidden_states(
-            model, [ids for _, ids in parts], [caches[i] for i, _ in parts], shared, [steering[i] for i, _ in parts]
+            model, [ids for _, ids in parts], [caches[i] for i, _ in parts], shared, [edits[i] for i, _ in parts]
         )
         for (i, ids), states in zip(parts, found, strict=True):
             read = texts[i][:, : caches[i].length]
-            expected = model.hidden_states(read, edits=Edits(steering=steering[i]))[0, -len(ids) :]
+            expected = model.hidden_states(read, edits=edits[i])[0, -len(ids) :]
             assert torch.allclose(states, expected, **CLOSE)
     assert [cache.length for cache in caches] == [text.shape[1] for text in texts]
 
@@ -114,8 +114,8 @@ def test_each_text_has_its_own_steering(model):
 @torch.inference_mode()
 def test_texts_that_join_pause_leave_and_go_back_keep_their_content(model, monkeypatch):
     """Run random rounds on one DecodeCache with blocks of 4, 8 and 12 positions. Before each, a text may go back."""
-    monkeypatch.setattr(decode_cache, "SHORT_TEXT", 4)
-    monkeypatch.setattr(decode_cache, "FILL_POSITIONS", 3)
+    monkeypatch.setattr(batched_decode, "SHORT_TEXT", 4)
+    monkeypatch.setattr(batched_decode, "FILL_POSITIONS", 3)
     random, shared = Random(3), DecodeCache()
     texts: list[list[int]] = [[] for _ in range(7)]
     caches = [KVCache(model.config, keep_queries=True) for _ in texts]
