@@ -10,9 +10,8 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 
-from gpt.checks import check_integer
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_integer
 from gpt.layers import attention_scores
 
 BLOCK = 64  # memory grows by multiples of this number of positions

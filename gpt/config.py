@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
-from gpt.checks import check_above, check_choice, check_integer, check_number, is_number, require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_above, check_choice, check_integer, check_number, is_number, require
 
 Activation = Literal["gelu_tanh", "gelu", "relu", "silu", "relu2"]
 Norm = Literal["layer", "rms"]

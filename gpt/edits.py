@@ -9,9 +9,8 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from gpt.checks import check_choice, check_head, check_layer, check_position, is_number, require
 from gpt.config import Activation, GPTConfig
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_choice, check_head, check_layer, check_position, is_number, require
 
 PATCHABLE = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 ATTENTION = ("attn_q", "attn_k", "attn_v", "attn_scores", "attn_weights", "head_out")

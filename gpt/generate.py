@@ -9,9 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gpt.checks import check_choice, check_integer, require
 from gpt.documents.generation import Generation, Step, together
 from gpt.edits import Edits
+from gpt.errors import check_choice, check_integer, require
 from gpt.inference.engine import MAX_TEXTS
 from gpt.inputs import AnyModel, Prompt, token_ids
 from gpt.model import GPT

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from gpt.checks import check_token_id, require
-from gpt.errors import GPTError, quoted
+from gpt.errors import GPTError, check_token_id, quoted, require
 from gpt.model import GPT
 from gpt.tokenizer import PlainIds, Vocabulary, as_token_ids, prompt_ids, start_ids
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gpt.checks import check_choice
 from gpt.config import GPTConfig
+from gpt.errors import check_choice
 
 _global_generator = threading.Lock()
 

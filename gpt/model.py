@@ -21,10 +21,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gpt.cache import KVCache
-from gpt.checks import require
 from gpt.config import GPTConfig
 from gpt.edits import Edits
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.layers import (
     ACTIVATIONS,
     Dropout,

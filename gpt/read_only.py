@@ -11,8 +11,7 @@ from torch._C import TensorBase
 from torch.nn import functional as F
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from gpt.checks import require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 
 
 class Values:

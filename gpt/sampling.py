@@ -20,8 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpt.checks import check_above, check_integer, check_number, check_token_id, is_number
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_above, check_integer, check_number, check_token_id, is_number
 
 SMALLEST = np.float32(200)  # e to the power of -200 is 0 in float32
 

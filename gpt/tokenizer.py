@@ -17,8 +17,7 @@ import regex
 import tiktoken
 
 from gpt.chat import ChatTemplate
-from gpt.checks import check_token_id, require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_token_id, require
 
 END_OF_TEXT = "<|endoftext|>"
 GPT2_VOCABULARY = Path(__file__).parent / "assets" / "gpt2" / "vocab.tiktoken.gz"

@@ -32,9 +32,8 @@ from torch.nn import functional as F
 from gpt.analysis.concepts import BEFORE, NONE, WINDOW, Concepts, Dictionary
 from gpt.analysis.corpus import Peaks, activations
 from gpt.analysis.tracing import hidden_states_from
-from gpt.checks import check_integer, check_layer
 from gpt.edits import Edits, Hook
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_integer, check_layer
 from gpt.model import GPT
 from gpt.models.loading import CONCEPTS, LoadedModel, load_concepts, save_concepts
 from gpt.models.sources import load_model

@@ -16,10 +16,9 @@ from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
 from gpt.analysis.patching import patch_sweep
 from gpt.analysis.predictions import kl_divergence
 from gpt.analysis.tracing import trace_window
-from gpt.checks import check_integer
 from gpt.documents.generation import together
 from gpt.edits import check_patchable
-from gpt.errors import quoted
+from gpt.errors import check_integer, quoted
 from gpt.tokenizer import hold_back, prompt_ids
 from gpt.training.evaluation import score_text
 

@@ -11,7 +11,7 @@ from components.errors import PageError
 from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
 from gpt import Generation, LoadedModel, get_model
 from gpt import inputs as prompts
-from gpt.checks import check_integer
+from gpt.errors import check_integer
 
 
 class Endpoints:

@@ -13,7 +13,7 @@ from components.next_tokens import best
 from components.state.admission import measured, min_update_interval
 from components.state.settings import sampling_params
 from gpt import distribution, generate, list_models, with_seed
-from gpt.checks import check_integer
+from gpt.errors import check_integer
 from gpt.models.registry import models_in_memory, title
 from gpt.tokenizer import prompt_ids
 

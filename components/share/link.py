@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl, quote, urlencode
 from components.i18n import LANGUAGES
 from components.state.settings import INTEGERS, LIMITS, checked_number, checked_setting, params_of
 from gpt import Generation, SamplingParams, Step
-from gpt.checks import require
 from gpt.documents.document import OriginKind
+from gpt.errors import require
 from gpt.tokenizer import prompt_text
 
 MAX_LINK = 4000  # longest query that browsers, proxies and messengers accept, in characters

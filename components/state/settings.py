@@ -9,8 +9,7 @@ from typing import Any
 from components.errors import PageError
 from components.limits import MAX_LENGTH
 from gpt import SamplingParams, with_seed
-from gpt.checks import out_of_range
-from gpt.errors import Verbatim
+from gpt.errors import Verbatim, out_of_range
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from gpt.analysis.tracing import for_texts, single_sequence, to_float32, traced_position
-from gpt.checks import check_layer, check_token_id
 from gpt.edits import Edits
+from gpt.errors import check_layer, check_token_id
 from gpt.layers import LayerNorm, RMSNorm
 from gpt.model import GPT
 from gpt.trace import Trace

@@ -21,8 +21,8 @@ from torch import Tensor
 from gpt.analysis.attribution import bias_of
 from gpt.analysis.concepts import Concepts, trace_activity
 from gpt.analysis.tracing import single_sequence, to_float32, trace_text
-from gpt.checks import check_token_id
 from gpt.edits import Edits
+from gpt.errors import check_token_id
 from gpt.layers import ACTIVATIONS
 from gpt.model import GPT, CausalSelfAttention, FeedForward, ForwardContext, TransformerBlock
 from gpt.trace import Trace, for_query_heads

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.analysis.tracing import single_sequence
-from gpt.checks import check_choice, check_integer, check_number
 from gpt.edits import Steering
+from gpt.errors import check_choice, check_integer, check_number
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
 

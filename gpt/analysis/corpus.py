@@ -10,8 +10,8 @@ from torch import Tensor
 
 from gpt.analysis.concepts import Dictionary
 from gpt.analysis.tracing import replacing, to_float32, trace_text
-from gpt.checks import check_head, check_integer, check_layer
 from gpt.edits import Hook, Steering
+from gpt.errors import check_head, check_integer, check_layer
 from gpt.inputs import AnyModel, Texts, gpt_of, ids_of
 
 TEXTS_AT_ONCE = 256  # traces held at the same time

@@ -9,8 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.analysis.tracing import to_float32
-from gpt.checks import check_token_id
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_token_id
 from gpt.model import GPT
 
 

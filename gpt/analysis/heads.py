@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gpt.analysis.tracing import of_each, single_sequence, trace_text
-from gpt.checks import check_layer, require
 from gpt.config import GPTConfig
+from gpt.errors import check_layer, require
 from gpt.inputs import AnyModel, Text, Texts, gpt_of
 from gpt.trace import LayerTrace, Trace
 

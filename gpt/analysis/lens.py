@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gpt.analysis.predictions import float32_logits, log_probabilities
 from gpt.analysis.tracing import for_texts, single_sequence, to_float32, traced_position
-from gpt.checks import check_choice, check_layer, check_token_id, require
+from gpt.errors import check_choice, check_layer, check_token_id, require
 from gpt.model import GPT
 from gpt.sampling import entropy_bits, keep_only, rank_of
 from gpt.trace import Trace

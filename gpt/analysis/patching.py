@@ -23,8 +23,8 @@ from gpt.analysis.tracing import (
     trace_text,
 )
 from gpt.background import Progress
-from gpt.checks import check_choice, check_head, check_layer, check_position, check_token_id, require
 from gpt.edits import PATCHABLE, Edits, Hook, Patch, check_patchable
+from gpt.errors import check_choice, check_head, check_layer, check_position, check_token_id, require
 from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.layers import softcap
 from gpt.model import GPT, ForwardContext

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from gpt.analysis.attribution import final_norm_scale, written_by
 from gpt.analysis.tracing import single_sequence, to_float32, traced_position
-from gpt.checks import check_layer
+from gpt.errors import check_layer
 from gpt.model import GPT
 from gpt.trace import Trace
 

@@ -16,8 +16,8 @@ from gpt.analysis.concepts import Concepts, trace_activity
 from gpt.analysis.predictions import log_probabilities
 from gpt.analysis.tracing import MAX_BATCH_TOKENS, single_sequence, to_float32, trace_text, trace_window
 from gpt.cache import KVCache
-from gpt.checks import check_position, check_token_id, require
 from gpt.edits import Edits, Hook
+from gpt.errors import check_position, check_token_id, require
 from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.model import GPT
 from gpt.sampling import keep_only

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from gpt.checks import is_integer, require
 from gpt.edits import Edits
+from gpt.errors import is_integer, require
 from gpt.inputs import AnyModel, Text, Texts, gpt_of, ids_of
 from gpt.model import GPT, ForwardContext
 from gpt.read_only import ordinary

@@ -11,11 +11,10 @@ from typing import NoReturn
 
 import torch
 
-from gpt.checks import require
 from gpt.course.check import Verdict, check, explain, line
 from gpt.course.notebook import write_notebooks
 from gpt.course.steps import LANGUAGES, PROGRAM, STEPS, Step, find_step, language_of, say, start, steps_before
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 
 WATCH_SECONDS = 0.3  # interval between checks of the file
 

@@ -13,13 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from gpt.cache import KVCache
-from gpt.checks import require
 from gpt.course import reference
 from gpt.course.check import error_message
 from gpt.course.process import LearnerProcess
 from gpt.course.steps import PROGRAM, solution
 from gpt.edits import Edits
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.trace import Trace

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from gpt.cache import KVCache
-from gpt.checks import check_integer, check_number
 from gpt.documents.generation import Generation
+from gpt.errors import check_integer, check_number
 
 MAX_WIDTH = 32
 Outcome = Literal["kept", "pruned", "finished"]

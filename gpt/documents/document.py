@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, get_args
 
-from gpt.checks import check_choice, check_position, require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_choice, check_position, require
 from gpt.sampling import SamplingParams, uniform_draw
 from gpt.tokenizer import TextDecoder, Vocabulary, as_token_ids, hold_back, plain_text
 

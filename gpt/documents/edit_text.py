@@ -23,10 +23,9 @@ from typing import Any, get_args
 
 from gpt.analysis.concepts import Concepts
 from gpt.analysis.patching import patch_from
-from gpt.checks import require
 from gpt.config import Activation
 from gpt.edits import PATCHABLE, Edits, Patch
-from gpt.errors import MAX_QUOTED_CHARS, GPTError
+from gpt.errors import MAX_QUOTED_CHARS, GPTError, require
 from gpt.model import GPT
 
 MAX_FACTOR = 10.0  # maximum absolute value of a factor

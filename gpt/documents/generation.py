@@ -19,12 +19,11 @@ from torch import Tensor
 from gpt.analysis.predictions import TextStatistics, text_statistics, token_statistics
 from gpt.background import threads_for
 from gpt.cache import KVCache, with_room
-from gpt.checks import check_head, check_layer, require
 from gpt.documents.document import KEYS, TYPED, Document, Origin, TokenTree, common_prefix_length
 from gpt.documents.edit_text import format_edits, parse_edits
 from gpt.documents.saved_document import SavedDocument
 from gpt.edits import Edits
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_head, check_layer, require
 from gpt.inference import on_gpu, on_zero_gpu
 from gpt.inference.cluster import POLL_SECONDS, ConnectionLost, Replies
 from gpt.inputs import AnyModel, Prompt, encode_prompt

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gpt.checks import is_integer, require
 from gpt.documents.document import TYPED, Origin, Token, TokenTree
 from gpt.documents.edit_text import parse_edits
 from gpt.edits import Edits
-from gpt.errors import GPTError
+from gpt.errors import GPTError, is_integer, require
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams
 from gpt.tokenizer import SPACES

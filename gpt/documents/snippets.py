@@ -8,11 +8,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from gpt.checks import check_choice, require
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.generation import Generation
 from gpt.edits import Edits
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_choice, require
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import given_options
 from gpt.models.sources import MODELS

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from gpt.checks import check_token_id, require
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_token_id, require
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from gpt.model import GPT, ForwardContext
 from gpt.models.loading import LoadedModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from gpt.checks import require
+from gpt.errors import require
 
 REPORT_SECONDS = 0.5  # interval between reports to a waiting caller
 TURN_TOKENS = 16  # tokens per turn, after which waiting callers go first

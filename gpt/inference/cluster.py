@@ -28,8 +28,7 @@ from typing import Any
 
 import httpx
 
-from gpt.checks import require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 
 CHECK_SECONDS = 2.0  # interval between checks whether the cluster answers
 ANSWER_SECONDS = 2.0  # time limit for its answer

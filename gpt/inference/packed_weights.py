@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gpt.checks import require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.read_only import ReadOnlyTensor, Values
 
 Packing = Literal["fp32", "half", "int8"]

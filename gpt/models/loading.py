@@ -18,10 +18,9 @@ from torch.nn.utils.rnn import pad_sequence
 from gpt.analysis.concepts import WINDOW, Concepts, Dictionary, NamedConcept
 from gpt.analysis.tracing import trace_text
 from gpt.background import release_threads, threads_for
-from gpt.checks import is_integer, require
 from gpt.config import GPTConfig
 from gpt.edits import Edits
-from gpt.errors import GPTError
+from gpt.errors import GPTError, is_integer, require
 from gpt.inference import on_zero_gpu
 from gpt.inference.cluster import DeployedModel
 from gpt.inference.engine import MAX_TEXTS, Engine

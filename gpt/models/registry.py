@@ -24,8 +24,7 @@ import torch
 
 from gpt.analysis.predictions import kl_divergence
 from gpt.background import Progress
-from gpt.checks import check_choice, require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_choice, require
 from gpt.inference import on_zero_gpu
 from gpt.inference.cluster import Cluster, DeployedModel
 from gpt.inference.engine import Engine

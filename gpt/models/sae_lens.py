@@ -11,8 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from gpt.analysis.concepts import NONE, WINDOW, Dictionary
-from gpt.checks import is_integer, require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, is_integer, require
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 
 SAE_CONFIG, SAE_WEIGHTS = "cfg.json", "sae_weights.safetensors"

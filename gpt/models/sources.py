@@ -16,9 +16,8 @@ from huggingface_hub import HfApi, errors, hf_hub_download, snapshot_download
 from tqdm.auto import tqdm
 
 from gpt.background import Progress
-from gpt.checks import check_choice, require
 from gpt.config import Activation
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_choice, require
 from gpt.inference.cluster import ModelSpec
 from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint
 from gpt.models.checkpoints.files import ADAPTER_CONFIG, CONFIG, INDEXES, TORCH_WEIGHTS, WEIGHTS, listed_files

@@ -42,8 +42,7 @@ from typing import Any, NamedTuple, get_args
 import torch
 from tqdm import tqdm
 
-from gpt.checks import require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabulary
 from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import LoadedModel

@@ -17,8 +17,7 @@ import torch
 from tokenizers import ByteLevelBPETokenizer
 from torch import Tensor
 
-from gpt.checks import require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.model import GPT
 from gpt.models.checkpoints.hugging_face_tokenizer import byte_letters
 from gpt.models.checkpoints.vocabularies import Characters

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from gpt.analysis.predictions import TokenStatistics, text_statistics
 from gpt.background import Progress
-from gpt.checks import check_integer, require
+from gpt.errors import check_integer, require
 from gpt.generate import generate
 from gpt.model import GPT
 from gpt.models.checkpoints.layouts import SCALES

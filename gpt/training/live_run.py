@@ -19,8 +19,7 @@ from weakref import WeakSet
 import torch
 
 from gpt.background import lower_priority
-from gpt.checks import require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import LoadedModel

@@ -6,9 +6,8 @@ from typing import Any, Literal, Self, get_args
 
 import torch
 
-from gpt.checks import check_choice, check_number, require
 from gpt.config import GPTConfig, Position
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_choice, check_number, require
 from gpt.model import GPT
 
 SHAPE = ("block_size", "n_layer", "n_head", "n_embd", "bias")

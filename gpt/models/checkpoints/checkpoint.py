@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gpt.checks import require
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.files import ADAPTER_CONFIG, WEIGHT_FILES, Deferred, Reader, numbers_of
 from gpt.models.checkpoints.gguf import GGUF

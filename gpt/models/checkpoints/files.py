@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from gpt.checks import require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.models.checkpoints.layouts import INFER, LAYOUT_FILE, Hints, Layout, read_layout
 from gpt.models.checkpoints.untrusted import Record, existing, open_safetensors, open_torch, read_json
 from gpt.models.checkpoints.vocabularies import read_vocabulary

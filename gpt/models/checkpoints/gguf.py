@@ -19,8 +19,7 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFValueType
 from gguf.quants import dequantize
 from torch import Tensor
 
-from gpt.checks import require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.files import CONFIG, Contents, Deferred, Reader, several_files
 from gpt.models.checkpoints.layouts import SEPARATE, Hints, Layout

@@ -13,8 +13,7 @@ import tokenizers
 from tokenizers.models import WordLevel
 
 from gpt.chat import ChatTemplate
-from gpt.checks import check_token_id, require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_token_id, require
 from gpt.models.checkpoints.untrusted import reading
 from gpt.tokenizer import END_OF_TEXT, MARK, Vocabulary, valid_text
 

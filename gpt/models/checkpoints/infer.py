@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from gpt.checks import require
 from gpt.config import Activation
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.models.checkpoints import layouts
 from gpt.models.checkpoints.layouts import CUSTOM, GATE, INFERRED, MATRICES, ROLES, SEPARATE, Layout
 

@@ -14,9 +14,8 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from gpt.checks import check_choice, is_number, require
 from gpt.config import Activation, RotaryScaling
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_choice, is_number, require
 from gpt.models.checkpoints.untrusted import read_json
 
 HUGGING_FACE, NANOGPT, MINGPT, OURS, CUSTOM = "Hugging Face GPT-2", "nanoGPT", "minGPT", "Glassbox GPT", "custom GPT"

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from gpt.checks import check_integer, is_integer, is_number, require
 from gpt.config import GPTConfig, RotaryScaling, ScalingKind
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_integer, is_integer, is_number, require
 from gpt.models.checkpoints.families import FAMILIES, GPT2
 from gpt.models.checkpoints.layouts import SCALES, Layout, Options
 from gpt.models.checkpoints.untrusted import Record

@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 from gpt.chat import ChatTemplate
-from gpt.checks import require
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.files import ADAPTER_CONFIG, Contents, Deferred, Reader, numbers_of, open_weights
 from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer, splitter

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpt.checks import require
+from gpt.errors import require
 from gpt.models.checkpoints.files import Contents, Deferred
 from gpt.models.checkpoints.options import quantization_of
 from gpt.models.checkpoints.untrusted import reading

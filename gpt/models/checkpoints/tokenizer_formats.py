@@ -18,8 +18,7 @@ from typing import Any
 from tokenizers.models import BPE
 
 from gpt.chat import ChatTemplate
-from gpt.checks import require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.models.checkpoints import hugging_face_tokenizer as library
 from gpt.models.checkpoints.hugging_face_tokenizer import GENERATION_CONFIG, SPACE, TOKENIZER_CONFIG, TOKENIZER_JSON
 from gpt.models.checkpoints.untrusted import read_json, read_text, reading

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import rms_norm
 
-from gpt.checks import require
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.model import meta_model
 from gpt.models.checkpoints import layouts
 from gpt.models.checkpoints.files import Contents, Deferred

@@ -20,8 +20,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from gpt.checks import require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, require
 from gpt.models.memory import format_bytes
 
 # Modules of the standard library that only hold data. Pickles that name anything else in it are refused.

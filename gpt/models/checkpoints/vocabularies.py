@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpt.checks import check_token_id, is_integer, require
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_token_id, is_integer, require
 from gpt.models.checkpoints import hugging_face_tokenizer as library
 from gpt.models.checkpoints import tokenizer_formats as formats
 from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_JSON

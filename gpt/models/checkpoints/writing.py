@@ -23,9 +23,8 @@ from gguf.quants import quantize
 from safetensors.torch import save_file
 from torch import Tensor
 
-from gpt.checks import check_choice, require
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
+from gpt.errors import GPTError, check_choice, require
 from gpt.inputs import AnyModel, with_tokenizer
 from gpt.model import GPT
 from gpt.models.checkpoints import gguf, tokenizer_formats
