@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
-import re
-from bisect import bisect_right
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
-MEMINFO, MAPS = Path("/proc/meminfo"), Path("/proc/self/maps")
-MAPPED_FILE = re.compile(r"^(\w+)-(\w+) \S+ \S+ \S+ [1-9]", re.MULTILINE)  # a line of MAPS: addresses ... inode
+MEMINFO = Path("/proc/meminfo")
 M_ARENA_MAX = -8  # parameter of mallopt(3)
 CGROUP = Path("/sys/fs/cgroup")  # memory limits of a container, cgroup version 2
 
@@ -68,22 +62,3 @@ def return_free_memory() -> None:
 def call_glibc(name: str, *arguments: int) -> None:
     with suppress(AttributeError, OSError, TypeError):
         getattr(ctypes.CDLL(None), name)(*arguments)
-
-
-def release_file_pages(tensors: Iterable[Tensor]) -> None:
-    """Release the pages of memory-mapped tensors, which reading maps again. Does nothing for other tensors."""
-    spans = []  # the addresses of the pages that contain nothing but a tensor
-    for tensor in tensors:
-        start, stop = tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes
-        spans.append(range(-(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE))
-    if not any(spans):
-        return
-    try:
-        files = [range(int(start, 16), int(stop, 16)) for start, stop in MAPPED_FILE.findall(MAPS.read_text())]
-        advise = ctypes.CDLL(None).madvise
-    except (AttributeError, OSError, TypeError, LookupError, ValueError):
-        return
-    starts = [file.start for file in files]  # in ascending order
-    for span in filter(None, spans):
-        if (place := bisect_right(starts, span.start) - 1) >= 0 and span.stop <= files[place].stop:
-            advise(ctypes.c_void_p(span.start), ctypes.c_size_t(len(span)), mmap.MADV_DONTNEED)

@@ -21,7 +21,7 @@ from gpt.models.checkpoints.other_formats import LLAMA2C, NANOCHAT, OPENAI, Adap
 from gpt.models.checkpoints.quantized import dequantized
 from gpt.models.checkpoints.translate import Weights, concatenated_shape, detect_layout, whole
 from gpt.models.checkpoints.untrusted import existing
-from gpt.models.memory import format_bytes, free_memory, release_file_pages
+from gpt.models.memory import format_bytes, free_memory
 from gpt.tokenizer import Vocabulary
 
 CHECKED = 2**18  # numbers of a matrix that are checked at a time, because summing in float32 copies them
@@ -125,11 +125,9 @@ class Checkpoint:
     def weight(self, name: str, dtype: torch.dtype, rows: range | None = None) -> Tensor:
         """Return a copy of a weight, or of some rows of it. Raises ValueError if it is NaN or infinite."""
         some = ALL if rows is None else slice(rows.start, rows.stop)
-        weight, parts = self._stored(name, dtype, some), self.weights[name]
-        was_read = isinstance(parts[0], Deferred) and weight.untyped_storage().nbytes() == weight.nbytes
+        weight = self._stored(name, dtype, some)
+        was_read = isinstance(self.weights[name][0], Deferred) and weight.untyped_storage().nbytes() == weight.nbytes
         weight = weight.to(dtype, copy=not was_read, memory_format=torch.contiguous_format)
-        mapped = [part for part in parts if not isinstance(part, Deferred)]
-        release_file_pages([mapped[0][some]] if len(parts) == len(mapped) == 1 else mapped)
         for checked in weight.split(max(1, CHECKED // (weight.numel() // len(weight)))):
             if not checked.sum(dtype=torch.float32).isfinite() and not checked.isfinite().all():
                 raise GPTError("checkpoint.weights_not_finite", name=name)

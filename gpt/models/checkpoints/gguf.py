@@ -27,7 +27,6 @@ from gpt.models.checkpoints.options import FULL, WINDOWED, rotary_share
 from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
 from gpt.models.checkpoints.untrusted import map_file, reading
 from gpt.models.checkpoints.vocabularies import vocabulary_or_ids
-from gpt.models.memory import release_file_pages
 from gpt.tokenizer import PlainIds, Vocabulary
 
 FUSED = "h.{n}.attn.c_attn"
@@ -245,7 +244,6 @@ def read_rows(
     n_rows = max(1, CHUNK // shape[-1])
     for some, out in zip(stored.split(n_rows), found.view(-1, shape[-1]).split(n_rows), strict=True):
         out.copy_(torch.from_numpy(dequantize(some.numpy(), kind)).view_as(out))
-    release_file_pages([stored])
     return found
 
 
