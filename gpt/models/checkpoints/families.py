@@ -56,7 +56,6 @@ _GPT2 = replace(
         "dropout": ("resid_pdrop", 0.1),
     },
     required={"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False},
-    dropouts=("embd_pdrop", "attn_pdrop"),
 )
 _SIZES = {
     "vocab_size": ("vocab_size", STATED),
@@ -215,7 +214,6 @@ FAMILIES = {
         others={"attention_types": [[["global", "local"], 12]], "window_size": 256},
         required=dict.fromkeys(_GPT2.required, ABSENT),
         window="window_size",
-        dropouts=("embed_dropout", "attention_dropout"),
     ),
     # Phi and StarCoder2 have LayerNorm and biases, and no gate.
     "phi": like(
@@ -237,7 +235,6 @@ FAMILIES = {
             "rotary_share": ("partial_rotary_factor", 0.5),
         },
         required={"qk_layernorm": False},
-        dropouts=("embd_pdrop", "attention_dropout"),
     ),
     "phi3": like(
         _ROTARY,
@@ -248,7 +245,6 @@ FAMILIES = {
         others={"sliding_window": None},
         required={"layer_types": None},
         split={"mlp.gate_up_proj": ("mlp.gate_proj", "mlp.up_proj")},
-        dropouts=("embd_pdrop", "attention_dropout"),
     ),
     "opt": Layout(
         "OPT",
@@ -316,7 +312,6 @@ FAMILIES = {
         },
         others={"sliding_window": None},
         required={"layer_types": None},
-        dropouts=("embedding_dropout", "attention_dropout"),
     ),
     "gpt_bigcode": like(
         _GPT2,

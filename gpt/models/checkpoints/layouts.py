@@ -120,7 +120,6 @@ class Layout:
     skip_rows: Mapping[str, int] = field(default_factory=dict)  # {role: rows to skip at the start of its matrix}
     plain_norms: bool = False  # whether the norms have neither weights nor biases
     normed_embedding: bool = False  # whether RMSNorm without weights follows the embedding
-    dropouts: tuple[str, ...] = ("attention_dropout",)  # names of the dropouts, besides the one in `stated`
     model_class: str = ""  # class in transformers
 
     @property

@@ -48,6 +48,8 @@ POSITIONS = "position_embd.weight"  # llama.cpp expects it in float32
 OWN_HEAD = ("gptneox", "olmo2", "phi2", "stablelm")  # llama.cpp opens them only with an output matrix
 NO_HEAD = ("gemma", "gemma2")  # llama.cpp always uses the embedding
 N_BLOCK = 32  # numbers in a block of Q8_0
+# Dropouts in transformers, besides the one in `Layout.stated`. Each family ignores those of the others.
+DROPOUTS = ("attention_dropout", "attn_pdrop", "embd_pdrop", "embed_dropout", "embedding_dropout")
 NORM_ERROR = 1e-6  # rounding errors of a mean of squares
 # Names of the properties that replace an option of None by its default.
 EFFECTIVE = {"n_ff": "ff_size", "n_kv_head": "kv_heads", "head_dim": "head_size", "attn_scale": "score_scale"}
@@ -183,7 +185,7 @@ def config_values(name: str, config: GPTConfig) -> dict[str, Any]:
     family, known = FAMILIES[name], effective(config)
     stated = {option: value for option, value in family.required.items() if value is not None}
     values: dict[str, Any] = {**family.defaults, **stated, "model_type": name}
-    values |= dict.fromkeys(family.dropouts, config.dropout)
+    values |= dict.fromkeys(DROPOUTS, config.dropout)
     values |= {theirs: known[ours] for ours, theirs in family.theirs.items() if ours != "activation"}
     option = family.theirs["activation"]
     if family.activations.get(values[option], ACTIVATIONS[values[option]]) != config.activation:
