@@ -275,14 +275,14 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
         return None
     packed = open_safetensors(path)
     try:
-        layers = sorted({int(name.split(".")[0]) for name in packed if name.endswith(".active")})
         tensors = unpack_tensors(packed)
-        dictionaries: dict[int, Dictionary] = {}
-        fits = layers != [] and layers[-1] < config.n_layer
-        for layer in layers:
-            names = {each.name: f"{layer}.{each.name}" for each in fields(Dictionary)}
-            found: dict[str, Any] = {name: tensors[stored] for name, stored in names.items() if stored in tensors}
-            each = dictionaries[layer] = Dictionary(**found | {"active": int(found["active"])})
+        found: dict[int, dict[str, Any]] = {}
+        for name in tensors.keys() - {"text"}:
+            layer, _, part = name.partition(".")
+            found.setdefault(int(layer), {})[part] = tensors[name]
+        dictionaries = {n: Dictionary(**found[n] | {"active": int(found[n]["active"])}) for n in sorted(found)}
+        fits = max(dictionaries, default=config.n_layer) < config.n_layer
+        for each in dictionaries.values():
             shapes, last_id = {each.encoder.shape, each.decoder.shape}, max(each.tokens.max(), each.promotes.max())
             fits &= shapes == {(len(each.bias), config.n_embd)} and each.tints.shape[2] == WINDOW
             fits &= int(last_id) < config.vocab_size

@@ -233,7 +233,7 @@ class Registry:
             checkpoint = source.open(lambda *n_bytes: setattr(load, "n_bytes", n_bytes)).within(self.context)
             device = self.device or best_device()
             deployed = None
-            if self.cluster is not None and not source.is_private:
+            if self.cluster is not None and source.listed and source.folder is None:  # not of a single visitor
                 deployed = DeployedModel(self.cluster, source.spec(name, self.precision, self.context))
             n_bytes = memory_of(checkpoint, self.precision, device, deployed=deployed is not None)
             self._reserve(name, n_bytes, device, load)
@@ -373,10 +373,8 @@ def precision_error(loaded: LoadedModel) -> PrecisionError:
     """Compare a shared model with a temporary float32 copy. The result is cached."""
     with _comparing:
         if loaded not in _errors:
-            source = _shared._sources.get(loaded.name)
-            if source is None:
-                raise GPTError("model.not_shared", name=loaded.name)
-            exact = build(loaded.name, source.open(), loaded.device, "fp32")
+            require(loaded.name in _shared._sources, "model.not_shared", name=loaded.name)
+            exact = build(loaded.name, _shared._sources[loaded.name].open(), loaded.device, "fp32")
             _errors[loaded] = compare(loaded, exact)
         return _errors[loaded]
 

@@ -112,11 +112,6 @@ class Source:
     def is_here(self) -> bool:
         return isinstance(self.location, Path) or cached_folder(self.location) is not None
 
-    @property
-    def is_private(self) -> bool:
-        """Whether the model belongs to one visitor: an upload or an unlisted model."""
-        return self.folder is not None or not self.listed
-
     def spec(self, name: str, precision: Precision, context: int | None) -> ModelSpec:
         """Return the model's specification for a replica. A path must refer to the same files on both computers."""
         location = str(self.location.resolve() if isinstance(self.location, Path) else self.location)
@@ -180,12 +175,13 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         if file:
             return fetch_weights(repo_id, {name: sizes.get(name, 0) for name in part_names(file)}, progress) / file
         if ADAPTER_CONFIG in sizes:
-            return fetch_files(repo_id, ADAPTER_CONFIG, *ADAPTER_WEIGHTS)
+            return Path(snapshot_download(repo_id, allow_patterns=[ADAPTER_CONFIG, *ADAPTER_WEIGHTS]))
         first = next((name for name in WEIGHT_NAMES if name in sizes), "")
         require(first, "hub.format", name=repo_id, file=WEIGHTS)
         weights = listed_files(Path(hf_hub_download(repo_id, first))) if first in INDEXES else [first]
         check_config(read_json(Path(hf_hub_download(repo_id, CONFIG)), dict))
-        fetch_files(repo_id, *SETTINGS_FILES, *((TOKENIZER_JSON,) if TOKENIZER_JSON in sizes else FILES))
+        vocabulary = (TOKENIZER_JSON,) if TOKENIZER_JSON in sizes else FILES
+        snapshot_download(repo_id, allow_patterns=[*SETTINGS_FILES, *vocabulary])
         return fetch_weights(repo_id, {name: sizes.get(name, 0) for name in weights}, progress)
     except errors.GatedRepoError:
         raise GPTError("hub.gated", name=repo_id) from None
@@ -200,11 +196,6 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         if isinstance(error, ConnectionError | errors.LocalEntryNotFoundError) or str(reason).startswith("[Errno"):
             reason = GPTError("hub.no_network")
         raise GPTError("hub.unreachable", name=repo_id, reason=reason) from None
-
-
-def fetch_files(repo_id: str, *names: str) -> Path:
-    """Download these files, skipping any that the repository does not have, and return their folder."""
-    return Path(snapshot_download(repo_id, allow_patterns=list(names)))
 
 
 def cached_folder(repo_id: str) -> Path | None:
@@ -238,7 +229,7 @@ def fetch_weights(repo_id: str, sizes: Mapping[str, int], progress: Progress | N
         hf_hub_download(repo_id, name, tqdm_class=None if progress is None else Bar)
         before = done = before + size  # also if the file was there, or partly
         report(before, total)
-    return fetch_files(repo_id, *sizes)
+    return Path(snapshot_download(repo_id, allow_patterns=list(sizes)))
 
 
 def available_device(device: str | torch.device) -> torch.device:

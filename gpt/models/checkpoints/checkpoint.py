@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from gpt.config import GPTConfig
 from gpt.errors import GPTError, require
 from gpt.model import GPT, meta_model
-from gpt.models.checkpoints.files import ADAPTER_CONFIG, WEIGHT_FILES, Deferred, Reader, numbers_of
+from gpt.models.checkpoints.files import WEIGHT_FILES, Deferred, Reader, numbers_of
 from gpt.models.checkpoints.gguf import GGUF
 from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.other_formats import LLAMA2C, NANOCHAT, OPENAI, Adapted, base_of, is_adapter, merged
@@ -145,7 +145,7 @@ def find_files(path: Path) -> tuple[Reader, list[Path]]:
 
 def name_of(path: Path) -> str:
     """Return the name of a folder's first weight file, or of an adapter's base model. Raises ValueError without one."""
-    base = base_of(path, None) if is_adapter(path) else path
+    base = base_of(path, None)
     name = find_files(path)[1][0].name if base == path else Path(base).name
     return f"{name} + LoRA" if is_adapter(path) else name
 
@@ -161,12 +161,8 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
     hints = hints or Hints(**given)
     path = existing(Path(path))
     try:
-        if is_adapter(path):
-            base = base_of(path, hints.base)
-            require(Path(base).exists(), "adapter.base", base=base)
-        else:
-            base = path
-            require(hints.base is None, "adapter.none", folder=path.name, file=ADAPTER_CONFIG)
+        base = base_of(path, hints.base)
+        require(Path(base).exists(), "adapter.base", base=base)
         reader, files = find_files(Path(base))
         contents = dequantized(reader.read(files, hints), files[0].name)
         if is_adapter(path):

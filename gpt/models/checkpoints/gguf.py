@@ -263,7 +263,11 @@ def read_gguf(paths: Sequence[Path]) -> tuple[dict[str, Any], dict[str, Tensor],
             version, n_tensors, n_values = read_numbers(data, "IQQ")
             require(version in VERSIONS, "gguf.version", file=path.name, version=version)
             stated = {read_string(data): read_value(data, *read_numbers(data, "I")) for _ in range(n_values)}
-            infos = [tensor_info(data) for _ in range(n_tensors)]
+            infos = []
+            for _ in range(n_tensors):
+                name, (n_sizes,) = read_string(data), read_numbers(data, "I")
+                *sizes, kind, offset = read_numbers(data, f"{n_sizes}QIQ")
+                infos.append((name, tuple(reversed(sizes)), kind, offset))
             metadata = metadata or stated
             alignment = stated.get("general.alignment", ALIGNMENT)
             start, whole = -(-data.tell() // alignment) * alignment, map_file(path)
@@ -294,13 +298,6 @@ def read_value(data: mmap.mmap, kind: int) -> Any:
     if kind == GGUFValueType.STRING:
         return [read_string(data) for _ in range(n)]
     return list(read_numbers(data, f"{n}{SCALARS[kind]}"))
-
-
-def tensor_info(data: mmap.mmap) -> tuple[str, tuple[int, ...], int, int]:
-    """Return the name, the shape, the type and the offset of the next tensor. Stored sizes are in reverse."""
-    name, n_sizes = read_string(data), read_numbers(data, "I")[0]
-    *sizes, kind, offset = read_numbers(data, f"{n_sizes}QIQ")
-    return name, tuple(reversed(sizes)), kind, offset
 
 
 def stored_tensor(whole: torch.UntypedStorage, start: int, shape: tuple[int, ...], name: str) -> Tensor:

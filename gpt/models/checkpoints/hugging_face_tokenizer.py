@@ -39,7 +39,7 @@ class HuggingFaceTokenizer(Vocabulary):
     tokens such as "<50300>".
 
     content: The contents of a tokenizer.json. file: Name of the file that they come from, for errors.
-    tokens: Names of control tokens by role, such as "bos_token". end_ids: Ids that end generation.
+    tokens: Names of control tokens by role, such as "bos_token". end_ids: Ids that end generation. chat: A template.
     more: Additional tokens, like those in "added_tokens". around: Control tokens before and after each text, or "".
     Raises almost anything if the contents are damaged; see `reading`.
     """
@@ -52,11 +52,11 @@ class HuggingFaceTokenizer(Vocabulary):
         *,
         tokens: Mapping[str, str],
         end_ids: Sequence[int] = (),
-        chat: ChatTemplate | None = None,
+        chat: str | None = None,
         more: Iterable[Mapping[str, Any]] = (),
         around: tuple[str, str] = ("", ""),
     ) -> None:
-        self.n_vocab, self.tokens, self.chat = n_vocab, tokens, chat
+        self.n_vocab, self.tokens, self.chat = n_vocab, tokens, ChatTemplate(chat, tokens) if chat else None
         named = [{"content": name, "special": True} for name in tokens.values()]
         content = completed(content, n_vocab, file, [*more, *named], around)
         self._tokenizer = self._continuing = tokenizers.Tokenizer.from_str(json.dumps(content))

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpt.chat import ChatTemplate
 from gpt.config import GPTConfig
 from gpt.errors import GPTError, require
 from gpt.models.checkpoints.families import FAMILIES
@@ -44,8 +43,12 @@ def is_adapter(path: Path) -> bool:
 def base_of(adapter: Path, base: Path | str | None) -> Path | str:
     """Return the adapter's base model: the given one, the one in the same folder, or the one that it states.
 
-    That is a path, a folder of this name next to the adapter's, or a name. Raises ValueError if it states none.
+    That is a path, a folder of this name next to the adapter's, or a name. A model that is no adapter is its own base.
+    Raises ValueError if an adapter states none, or if one is given for another model.
     """
+    if not is_adapter(adapter):
+        require(base is None, "adapter.none", folder=adapter.name, file=ADAPTER_CONFIG)
+        return adapter
     if base is not None:
         return base
     folder = adapter if adapter.is_dir() else adapter.parent
@@ -209,7 +212,7 @@ def nanochat_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
             TOKENIZER,
             tokens={"bos_token": START},
             end_ids=[special[name] for name in (END, START) if name in special],
-            chat=ChatTemplate(TEMPLATE) if END in special else None,
+            chat=TEMPLATE if END in special else None,
             more=[{"id": token_id, "content": name, "special": True} for name, token_id in special.items()],
             around=(START, ""),
         )

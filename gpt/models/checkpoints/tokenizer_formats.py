@@ -17,7 +17,6 @@ from typing import Any
 
 from tokenizers.models import BPE
 
-from gpt.chat import ChatTemplate
 from gpt.errors import GPTError, require
 from gpt.models.checkpoints import hugging_face_tokenizer as library
 from gpt.models.checkpoints.hugging_face_tokenizer import GENERATION_CONFIG, SPACE, TOKENIZER_CONFIG, TOKENIZER_JSON
@@ -118,7 +117,7 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> librar
         file,
         tokens=tokens,
         end_ids=[end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0],
-        chat=ChatTemplate(chat, tokens) if isinstance(chat, str) and chat else None,
+        chat=chat if isinstance(chat, str) else None,
         more=[{"content": name, "special": True} for name in names] + added_beside(settings, added, tokens),
         around=(tokens.get(first, ""), tokens.get(last, "")),
     )
@@ -376,7 +375,7 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> libr
             file,
             tokens=names,
             end_ids=ends,
-            chat=ChatTemplate(chat, names) if chat else None,
+            chat=chat,
             more=[
                 {"id": i, "content": text, "special": of != USER_DEFINED}
                 for i, (text, of) in pieces

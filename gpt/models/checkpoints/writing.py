@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import torch
 from gguf import GGUFWriter
-from gguf.constants import GGMLQuantizationType, GGUFValueType, LlamaFileType
+from gguf.constants import GGMLQuantizationType, LlamaFileType
 from gguf.quants import quantize
 from safetensors.torch import save_file
 from torch import Tensor
@@ -295,18 +295,14 @@ def save_gguf(
     network, tokenizer = with_tokenizer(model)
     metadata, tensors = gguf_model(network, layout or getattr(model, "layout", ""))
     architecture = metadata.pop("general.architecture")
-    metadata |= vocabulary_metadata(vocabulary or tokenizer) | {
-        "general.file_type": int(LlamaFileType[f"{'ALL' if kind == 'F32' else 'MOSTLY'}_{kind}"])
-    }
-    types = {bool: GGUFValueType.BOOL, int: GGUFValueType.UINT32, float: GGUFValueType.FLOAT32}
+    metadata |= vocabulary_metadata(vocabulary or tokenizer)
+    metadata["general.file_type"] = int(LlamaFileType[f"{'ALL' if kind == 'F32' else 'MOSTLY'}_{kind}"])
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as new:
         writer = GGUFWriter(Path(new) / path.name, architecture)
+        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
         for key, value in metadata.items():
-            if isinstance(value, list):
-                writer.add_array(key, value)
-            else:
-                writer.add_key_value(key, value, types.get(type(value), GGUFValueType.STRING))
+            add.get(type(value), writer.add_array)(key, value)
         for name, tensor in tensors.items():
             fits = "F16" if kind == "Q8_0" and tensor.shape[-1] % N_BLOCK else kind
             stored = GGMLQuantizationType[fits if tensor.dim() > 1 and name != POSITIONS else "F32"]
