@@ -10,7 +10,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -300,9 +300,10 @@ def save_gguf(
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as new:
         writer = GGUFWriter(Path(new) / path.name, architecture)
-        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+        add: dict[type, Callable[[str, Any], None]] = {str: writer.add_string, bool: writer.add_bool}
+        add |= {int: writer.add_uint32, float: writer.add_float32, list: writer.add_array}
         for key, value in metadata.items():
-            add.get(type(value), writer.add_array)(key, value)
+            add[type(value)](key, value)
         for name, tensor in tensors.items():
             fits = "F16" if kind == "Q8_0" and tensor.shape[-1] % N_BLOCK else kind
             stored = GGMLQuantizationType[fits if tensor.dim() > 1 and name != POSITIONS else "F32"]
