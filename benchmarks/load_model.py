@@ -41,9 +41,9 @@ def write_gpt2(folder: Path) -> list[Path]:
     """Write GPT-2 small with random weights as a Hugging Face folder, and in our format in two precisions."""
     import torch
 
+    from gpt.config import PRESETS
     from gpt.model import GPT
     from gpt.models.checkpoints.writing import save_hugging_face, save_model
-    from gpt.presets import PRESETS
     from gpt.tokenizer import gpt2_tokenizer
 
     model, vocabulary = GPT(PRESETS["gpt2"]), gpt2_tokenizer()

@@ -46,9 +46,9 @@ def write_models(folder: Path, kinds: list[str]) -> list[Path]:
     """Write the safetensors folder and the GGUF files."""
     import torch
 
+    from gpt.config import PRESETS
     from gpt.model import GPT
     from gpt.models.checkpoints.writing import save_gguf, save_hugging_face
-    from gpt.presets import PRESETS
     from gpt.tokenizer import gpt2_tokenizer
 
     model, vocabulary = GPT(PRESETS["gpt2"]), gpt2_tokenizer()

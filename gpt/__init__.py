@@ -4,7 +4,7 @@ import gpt.inference  # noqa: F401  on ZeroGPU this import must precede torch
 from gpt.analysis.lens import logit_lens
 from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
-from gpt.config import GPTConfig
+from gpt.config import PRESETS, GPTConfig
 from gpt.documents.beam_search import BeamSearch
 from gpt.documents.generation import FinishReason, Generation, Step
 from gpt.edits import Edits, Hook, Patch, Steering
@@ -16,7 +16,6 @@ from gpt.models.checkpoints.writing import save_hugging_face, save_model
 from gpt.models.loading import LoadedModel, Tokens
 from gpt.models.registry import add_model, add_upload, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, load_model
-from gpt.presets import PRESETS
 from gpt.sampling import SamplingParams, Stages, distribution, with_seed
 from gpt.tokenizer import Tokenizer, gpt2_tokenizer
 from gpt.trace import LayerTrace, Trace

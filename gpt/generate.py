@@ -57,17 +57,15 @@ def generate(
     """
     check_integer("max_new_tokens", max_new_tokens, 1)
     check_choice("on_full", on_full, ("stop", "crop"))
+    slides = on_full == "crop"
+    require(not (trace and slides), "generate.trace")
     loaded, params = as_loaded(model), with_seed(params)
-    if on_full == "stop":
-        document = Generation(loaded, prompt, edits=edits, heal=heal, special=special)
-        steps = document.steps(params, max_new_tokens)
-        return _with_traces(loaded.model, list(document.ids), steps, edits) if trace else steps
-    require(not trace, "generate.trace")
     prompt, held = hold_back(loaded.tokenizer, prompt) if heal and isinstance(prompt, str) else (prompt, "")
     ids = token_ids(loaded.tokenizer, prompt, special=special)
-    n_dropped = max(0, len(ids) - loaded.model.config.block_size)
+    n_dropped = max(0, len(ids) - loaded.model.config.block_size) if slides else 0
     document = Generation(loaded, ids[n_dropped:], edits=edits, dropped=ids[:n_dropped], held=held)
-    return document.steps(params, max_new_tokens, slides=True)
+    steps = document.steps(params, max_new_tokens, slides=slides)
+    return _with_traces(loaded.model, list(document.ids), steps, edits) if trace else steps
 
 
 def _with_traces(model: GPT, unread: list[int], steps: Iterator[Step], edits: Edits | None) -> Iterator[Step]:

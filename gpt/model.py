@@ -140,8 +140,8 @@ class CausalSelfAttention(Module):
         self.config, self.layer, self.n_head, self.kv_heads = config, layer, config.n_head, config.kv_heads
         self.qkv_heads = self.n_head, self.kv_heads, self.kv_heads  # number of heads in q, k and v
         self.head_size = hs = config.head_size
-        self.c_attn = Linear(config.n_embd, (self.n_head + 2 * self.kv_heads) * hs, bias=config.has_qkv_bias)
-        self.c_proj = Linear(self.n_head * hs, config.n_embd, bias=config.has_proj_bias)
+        self.c_attn = Linear(config.n_embd, (self.n_head + 2 * self.kv_heads) * hs, bias=config.has_bias("qkv"))
+        self.c_proj = Linear(self.n_head * hs, config.n_embd, bias=config.has_bias("proj"))
         self.q_norm = make_qk_norm(config, self.n_head) if config.qk_norm else None
         self.k_norm = make_qk_norm(config, self.kv_heads) if config.qk_norm else None
         self.attn_dropout = Dropout(config.dropout)
@@ -196,15 +196,9 @@ class CausalSelfAttention(Module):
     def sdpa_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
         """Compute the result of `eager_attention` in one kernel, without storing the attention weights."""
         dropout = self.attn_dropout.p if self.training else 0.0
+        gqa = self.kv_heads != self.n_head
         y = F.scaled_dot_product_attention(
-            q,
-            k,
-            v,
-            ctx.attn_mask,
-            dropout,
-            is_causal=ctx.is_causal,
-            scale=self.config.attn_scale,
-            enable_gqa=self.kv_heads != self.n_head,
+            q, k, v, ctx.attn_mask, dropout, is_causal=ctx.is_causal, scale=self.config.attn_scale, enable_gqa=gqa
         )
         if ctx.has_padding and ctx.attn_mask is not None:
             y = y.masked_fill(~ctx.attn_mask.any(dim=-1, keepdim=True), 0.0)
@@ -221,7 +215,7 @@ class FeedForward(Module):
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()
         self.layer, self.activation = layer, config.activation
-        bias = config.has_mlp_bias
+        bias = config.has_bias("mlp")
         self.c_gate = Linear(config.n_embd, config.ff_size, bias=bias) if config.gated else None
         self.c_fc = Linear(config.n_embd, config.ff_size, bias=bias)
         self.c_proj = Linear(config.ff_size, config.n_embd, bias=bias)

@@ -364,12 +364,7 @@ def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
 
 
 # Setting and function for each stage. The repetition penalty is omitted because it also needs the previous ids.
-STAGES = {
-    "temperature": apply_temperature,
-    "top_k": keep_top_k,
-    "top_p": keep_top_p,
-    "min_p": keep_min_p,
-}
+STAGES = {"temperature": apply_temperature, "top_k": keep_top_k, "top_p": keep_top_p, "min_p": keep_min_p}
 
 
 def keep_from(logits: np.ndarray, least: np.float32, count: int) -> np.ndarray:

@@ -58,7 +58,7 @@ def values_of(config: GPTConfig) -> dict[str, Any]:
     numbers = {name: getattr(config, name) or 0 for name in (*RANGES, "dropout")}
     switches = {name: getattr(config, name) for name in ("tie_weights", "bias", "gated")}
     switches |= {"rotary": config.position == "rotary", "rms": config.norm == "rms", "skeleton": False}
-    return numbers | switches | {"qkv_bias": config.has_qkv_bias}
+    return numbers | switches | {"qkv_bias": config.has_bias("qkv")}
 
 
 def check_value(name: str, value: object) -> float | bool:

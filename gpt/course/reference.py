@@ -124,7 +124,7 @@ def deep_weights() -> dict[str, Tensor]:
 
 def config_of(model: GPT) -> dict[str, Any]:
     """Return the arguments for the learner's `Config` that match a model."""
-    return {name: getattr(model.config, name) for name in CONFIG} | {"qkv_bias": model.config.has_qkv_bias}
+    return {name: getattr(model.config, name) for name in CONFIG} | {"qkv_bias": model.config.has_bias("qkv")}
 
 
 INPUTS: dict[str, Callable[[], Any]] = {

@@ -13,9 +13,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import torch
 
-from gpt.config import GPTConfig
+from gpt.config import PRESETS, GPTConfig
 from gpt.model import GPT, meta_model
-from gpt.presets import PRESETS
 
 SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # results shown on the page
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]

@@ -41,9 +41,6 @@ class AdmissionQueue:
             for place in self._places:
                 place.changed.set()
 
-    def check_open(self) -> None:
-        require(not self.closed, "admission.closed")
-
     def join(self, place: Place) -> None:
         """Append a caller to the queue, unless it is in the queue already."""
         with self._lock:
@@ -79,7 +76,7 @@ class Place:
 
     def __init__(self, *queues: AdmissionQueue) -> None:
         for queue in queues:
-            queue.check_open()
+            require(not queue.closed, "admission.closed")
         self._queues = sorted(set(queues), key=id)
         self._n_tokens, self._was_admitted = 0, False
         self.changed = threading.Event()
@@ -99,8 +96,7 @@ class Place:
                 yield ahead
                 self.changed.wait(REPORT_SECONDS)
                 self.changed.clear()
-                if not self._was_admitted:
-                    queue.check_open()
+                require(self._was_admitted or not queue.closed, "admission.closed")
         self._was_admitted = True
 
     def after_token(self) -> Iterator[int]:

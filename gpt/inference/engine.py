@@ -18,7 +18,7 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 
-from gpt.background import SMALL_WORK, threads_for
+from gpt.background import SMALL_WORK, openmp, threads_for
 from gpt.cache import KVCache
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -171,8 +171,11 @@ class Engine:
             return self.model.logits(states).float()
 
     def _threads(self, n_tokens: int) -> AbstractContextManager[None]:
-        is_large = self.multiplications_per_token >= LARGE_MODEL
-        return threads_for(SMALL_WORK if is_large else self.multiplications_per_token * n_tokens)
+        per_token = self.multiplications_per_token
+        if per_token >= LARGE_MODEL or per_token * n_tokens >= SMALL_WORK:
+            return threads_for(SMALL_WORK)
+        torch.get_num_threads()  # see threads_for
+        return openmp().limit(limits=1)
 
     def _shares(self, request: ReadRequest) -> bool:
         """Return whether a request can share a pass with others. Long texts, and edits other than steering, may not."""

@@ -91,7 +91,8 @@ def test_untied_state_dict_gives_its_logits(
     torch.save(model.state_dict(), tmp_path / "model.pt")
     assert_same_logits(tmp_path / "model.pt", model, layout, n_head=3)
     config = open_checkpoint(tmp_path, n_head=3).config
-    assert (config.bias, config.has_qkv_bias, config.activation, config.tie_weights) == (True, True, activation, False)
+    biases = config.bias, config.has_bias("qkv")
+    assert (*biases, config.activation, config.tie_weights) == (True, True, activation, False)
 
 
 @pytest.mark.parametrize(("qkv_bias", "wrapped"), [(True, False), (False, True)])
@@ -101,7 +102,7 @@ def test_book_state_dict_gives_its_logits(tmp_path: Path, qkv_bias: bool, wrappe
     assert any(name.endswith("att.mask") for name in state)
     torch.save({"model_state_dict": state, "optimizer_state_dict": {}} if wrapped else state, tmp_path / "model.pth")
     assert_same_logits(tmp_path / "model.pth", model, "GPTModel", n_head=3)
-    assert open_checkpoint(tmp_path, n_head=3).config.has_qkv_bias == qkv_bias
+    assert open_checkpoint(tmp_path, n_head=3).config.has_bias("qkv") == qkv_bias
 
 
 def hugging_face(**options: object) -> nn.Module:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpt.config import GPTConfig
+from gpt.config import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 from gpt.models.sources import LLAMA_MODEL, POEMS_MODEL
-from gpt.presets import PRESETS
 
 Chapter = Literal["vectors", "layers", "attention", "model", "loss", "generation", "training", "use", "llama"]
 

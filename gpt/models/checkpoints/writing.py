@@ -53,7 +53,6 @@ DROPOUTS = ("attention_dropout", "attn_pdrop", "embd_pdrop", "embed_dropout", "e
 NORM_ERROR = 1e-6  # rounding errors of a mean of squares
 # Names of the properties that replace an option of None by its default.
 EFFECTIVE = {"n_ff": "ff_size", "n_kv_head": "kv_heads", "head_dim": "head_size", "attn_scale": "score_scale"}
-EFFECTIVE |= {f"{part}_bias": f"has_{part}_bias" for part in ("qkv", "proj", "mlp")}
 BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family may have biases that the model lacks
 
 
@@ -237,6 +236,7 @@ def is_same(ours: GPTConfig, theirs: GPTConfig) -> bool:
 def effective(config: GPTConfig) -> dict[str, Any]:
     """Return the configuration with every default replaced by its effective value."""
     values = {each.name: getattr(config, EFFECTIVE.get(each.name, each.name)) for each in fields(GPTConfig)}
+    values |= {f"{part}_bias": config.has_bias(part) for part in ("qkv", "proj", "mlp")}
     windows = [config.window_of(layer) for layer in range(config.n_layer)]
     values["window"] = [None if window is None or window >= config.block_size else window for window in windows]
     values |= {"full_layers": None, "window_rotary_base": config.window_rotary_base or config.rotary_base}

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gpt import Generation
 from gpt.cache import KVCache
-from gpt.config import GPTConfig
+from gpt.config import PRESETS, GPTConfig
 from gpt.experiments.random_models import (
     MemoryInUse,
     RandomModels,
@@ -31,7 +31,6 @@ from gpt.experiments.shapes import (
     weight_shapes,
 )
 from gpt.model import GPT
-from gpt.presets import PRESETS
 from gpt.sampling import SamplingParams
 from gpt.tokenizer import Tokenizer
 from gpt.trace import Trace

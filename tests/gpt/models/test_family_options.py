@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from transformers import AutoConfig
 
-from gpt.config import GPTConfig
+from gpt.config import CONTEXT, PRESETS, GPTConfig
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.options import check_config, read_family_options
-from gpt.presets import CONTEXT, PRESETS
 from tests.gpt.models.published import CONFIGS, published
 from tests.parity.family_models import CASES, LINEAR, OPTIONS, SIZES, reference_config
 
