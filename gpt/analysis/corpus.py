@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from gpt.analysis.concepts import Dictionary
-from gpt.analysis.tracing import replacing, to_float32, trace_text
+from gpt.analysis.tracing import to_float32, trace_text
 from gpt.edits import Hook, Steering
 from gpt.errors import check_head, check_integer, check_layer
 from gpt.inputs import AnyModel, Texts, gpt_of, ids_of
@@ -123,5 +124,5 @@ def mean_ablation(model: AnyModel, heads: Sequence[tuple[int, int]], texts: Text
     for layer in dict.fromkeys(layer for layer, _ in heads):
         mean = mean_activation(model, f"layers.{layer}.head_out", texts)[:, None]  # (nh, 1, hs)
         chosen = torch.tensor([(layer, head) in heads for head in range(config.n_head)], device=mean.device)
-        hooks.append(Hook("head_out", layer, replacing(chosen[:, None, None], mean)))
+        hooks.append(Hook("head_out", layer, partial(mean.where, chosen[:, None, None])))
     return tuple(hooks)

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.analysis.tracing import (
-    MAX_BATCH_TOKENS,
-    hidden_states_from,
-    replacing,
-    single_sequence,
-    to_float32,
-    trace_text,
-)
+from gpt.analysis.tracing import MAX_BATCH_TOKENS, hidden_states_from, single_sequence, to_float32, trace_text
 from gpt.background import Progress
 from gpt.edits import PATCHABLE, Edits, Hook, Patch, check_patchable
 from gpt.errors import check_choice, check_head, check_layer, check_position, check_token_id, require
@@ -152,7 +146,7 @@ def patch_sweep(
     for layer, good in enumerate(pair.good.layers):
         for number, batch in enumerate(batches, start=1):
             chosen = F.one_hot(batch, math.prod(shape)).bool().view(-1, *shape, *([1] if is_each else [1, 1]))
-            hook = Hook(name, layer, replacing(chosen, getattr(good, name)))
+            hook = Hook(name, layer, partial(getattr(good, name).where, chosen))
             found[layer, batch] = pair.after(hook, len(batch))
             if progress is not None:
                 progress(layer * len(batches) + number, len(found) * len(batches))
@@ -240,4 +234,4 @@ def _received(pair: _Pair, changes: Tensor, receiver: Receiver | None) -> Tensor
     row = head if part == "q" else head // (config.n_head // config.kv_heads)
     value = trace[f"layers.{layer}.{name}"]  # (n, nh or kv, T, hs)
     chosen = (torch.arange(value.shape[1], device=value.device) == row)[:, None, None]
-    return pair.after(Hook(name, layer, replacing(chosen, value)), len(changes))
+    return pair.after(Hook(name, layer, partial(value.where, chosen)), len(changes))

@@ -144,11 +144,6 @@ def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits |
     return ctx.hook(None, "final_norm", model.ln_f(x))
 
 
-def replacing(chosen: Tensor, value: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return a function for a hook that replaces an activation by `value` where `chosen` is True."""
-    return lambda x: torch.where(chosen, value, x)
-
-
 def to_float32(x: Tensor) -> Tensor:
     """Convert x to an ordinary tensor in float32, leaving float64 unchanged."""
     return ordinary(x).to(torch.promote_types(x.dtype, torch.float32))

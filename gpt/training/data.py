@@ -8,6 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, count, islice, pairwise
 from pathlib import Path
 from string import ascii_lowercase
@@ -357,14 +358,10 @@ class TaskDataset:
 Dataset = TextDataset | TaskDataset  # what a live run trains on
 
 
-def letters_task(solve: Callable[[str], Iterable[str]]) -> Callable[[np.random.Generator], Example]:
-    """Return a function that draws eight letters and the same letters in another order, like "qbdazkce>abcdekqz"."""
-
-    def draw(rng: np.random.Generator) -> Example:
-        letters = "".join(ascii_lowercase[i] for i in rng.integers(len(ascii_lowercase), size=8))
-        return Example(f"{letters}>", "".join(solve(letters)) + "\n", letters)
-
-    return draw
+def draw_letters(solve: Callable[[str], Iterable[str]], rng: np.random.Generator) -> Example:
+    """Return eight letters and the same letters in another order: "qbdazkce>abcdekqz"."""
+    letters = "".join(ascii_lowercase[i] for i in rng.integers(len(ascii_lowercase), size=8))
+    return Example(f"{letters}>", "".join(solve(letters)) + "\n", letters)
 
 
 def draw_add(rng: np.random.Generator) -> Example:
@@ -387,8 +384,8 @@ def draw_copy(rng: np.random.Generator) -> Example:
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        Task("sort", ascii_lowercase + ">", 18, letters_task(sorted)),
-        Task("reverse", ascii_lowercase + ">", 18, letters_task(reversed)),
+        Task("sort", ascii_lowercase + ">", 18, partial(draw_letters, sorted)),
+        Task("reverse", ascii_lowercase + ">", 18, partial(draw_letters, reversed)),
         Task("add", "0123456789+=", 10, draw_add),
         Task("copy", ascii_lowercase + ".", 21, draw_copy),
     )

@@ -28,7 +28,6 @@ from gpt.training.data import Dataset
 from gpt.training.recipe import Recipe
 from gpt.training.snapshots import (
     Evaluation,
-    LossPoint,
     RunProgress,
     State,
     attention_on,
@@ -163,7 +162,7 @@ class LiveRun:
             factor = self.rate_factor
             rate = self.recipe.learning_rate * factor * self.recipe.lr_factor(trainer.step)
             loss = trainer.update(self.dataset.batch(trainer.step, self.recipe.batch_size), factor)
-            self._note(losses=(*self._progress.losses, LossPoint(loss, rate)))
+            self._note(losses=(*self._progress.losses, loss), rates=(*self._progress.rates, rate))
             if trainer.step in moments and trainer.step < steps:
                 self._evaluate(trainer)
         if not self._progress.ended:

@@ -92,13 +92,6 @@ class SnapshotFigures:
     sample: str
 
 
-class LossPoint(NamedTuple):
-    """One update: the loss before the update, in nats, and the learning rate."""
-
-    loss: float
-    rate: float
-
-
 @dataclass(frozen=True)
 class Evaluation:
     """The model's results after `step` updates, on examples that are not used for training.
@@ -123,15 +116,16 @@ class Evaluation:
 class RunProgress:
     """Progress of a run. A run that reaches its time limit is "finished" before its last step.
 
-    steps: number of planned updates. losses: one per update. seconds: time since the start, including pauses.
-    paused_seconds: duration of the pauses that have ended. queue_position: 1 for the next run to start, 0 if the run is
-    not queued.
+    steps: number of planned updates. losses, rates: the loss before each update, in nats, and its learning rate.
+    seconds: time since the start, including pauses. paused_seconds: duration of the pauses that have ended.
+    queue_position: 1 for the next run to start, 0 if the run is not queued.
     """
 
     state: State
     steps: int
     evaluations: tuple[Evaluation, ...] = ()
-    losses: tuple[LossPoint, ...] = ()
+    losses: tuple[float, ...] = ()
+    rates: tuple[float, ...] = ()
     seconds: float = 0.0
     paused_seconds: float = 0.0
     queue_position: int = 0

@@ -212,8 +212,8 @@ def curve_chart(shown: Shown) -> Drawing:
     if isinstance(run, RecordedRun):
         copy_losses = np.array([run.figures[each.step].copy_loss for each in progress.evaluations])
     figure = learning_curve(
-        np.array([point.loss for point in progress.losses]),
-        np.array([point.rate for point in progress.losses]),
+        np.array(progress.losses),
+        np.array(progress.rates),
         np.array([each.step for each in progress.evaluations]),
         np.array([each.val_loss for each in progress.evaluations]),
         _shares(shown),

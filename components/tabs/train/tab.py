@@ -208,7 +208,7 @@ def status(s: Any) -> str:
         limit=f"{run.time_limit_seconds:g}",
         rate=decimal(progress.step / training if training > 0 else 0, 1),
         parameters=f"{run.n_parameters:,}",
-        lr=f"{progress.losses[-1].rate:.2g}" if progress.losses else "0",
+        lr=f"{progress.rates[-1]:.2g}" if progress.rates else "0",
     )
 
 
