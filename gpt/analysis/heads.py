@@ -179,11 +179,9 @@ def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, 
         second = torch.tensor(ids[-(len(ids) // 2) :], device=trace.logits.device)  # the second copy
         roles.append(head_roles(trace, ids))
         losses.append(cross_entropy(trace.logits[0, -len(second) : -1].float(), second[1:]).item())
-
-    def mean(name: str) -> Tensor:
-        return torch.stack([getattr(each, name) for each in roles]).mean(dim=0)
-
-    return CopyingScores(mean("induction"), mean("previous_token"), sum(losses) / len(losses))
+    names = ("induction", "previous_token")
+    induction, previous = (torch.stack([getattr(each, name) for each in roles]).mean(dim=0) for name in names)
+    return CopyingScores(induction, previous, sum(losses) / len(losses))
 
 
 def copying_heads(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:

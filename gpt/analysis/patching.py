@@ -104,10 +104,6 @@ class _Pair:
     def recovered(self, differences: Tensor) -> Tensor:
         return (differences - self.worst) / (self.best - self.worst)
 
-    def sweep(self, differences: Tensor) -> PatchSweep:
-        """Return the logit differences after patches, of any shape, as a result."""
-        return PatchSweep(self.recovered(differences), self.best.item(), self.worst.item())
-
 
 @torch.inference_mode()
 def patch_sweep(
@@ -150,7 +146,7 @@ def patch_sweep(
             found[layer, batch] = pair.after(hook, len(batch))
             if progress is not None:
                 progress(layer * len(batches) + number, len(found) * len(batches))
-    return pair.sweep(found.view(-1, *shape))
+    return PatchSweep(pair.recovered(found.view(-1, *shape)), pair.best.item(), pair.worst.item())
 
 
 def attribution_patching(
@@ -170,7 +166,8 @@ def attribution_patching(
     good = [getattr(layer, name) for layer in pair.good.layers]
     change, slope = (single_sequence(torch.stack(x, dim=1)) for x in (good, gradients))
     change = change - single_sequence(torch.stack(bad, dim=1).detach())  # (n_layer, T, C) or (n_layer, n_head, T, hs)
-    return pair.sweep(pair.worst + (change * slope).sum(dim=-1))
+    recovered = pair.recovered(pair.worst + (change * slope).sum(dim=-1))
+    return PatchSweep(recovered, pair.best.item(), pair.worst.item())
 
 
 @dataclass(frozen=True)

@@ -169,17 +169,13 @@ def solution(language: Language = "en") -> str:
     return assemble(Step.solution, language)
 
 
-def stub(language: Language = "en") -> str:
-    return assemble(Step.stub, language)
-
-
 def start(folder: Path, language: Language = "en") -> None:
     """Write the learner's folder. Raises ValueError if it already contains a program."""
     require(not (folder / PROGRAM).exists(), "course.exists", path=folder / PROGRAM)
     guide = (FOLDER / f"guide.{language}.md").read_text(encoding="utf-8")
     steps = (f"### {step.key} {step.title.of(language)}\n\n{step.says.of(language)}\n" for step in STEPS.values())
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / PROGRAM).write_text(stub(language), encoding="utf-8")
+    (folder / PROGRAM).write_text(assemble(Step.stub, language), encoding="utf-8")
     (folder / README).write_text("\n".join([guide, *steps]), encoding="utf-8")
     (folder / SETTINGS).write_text(json.dumps({"language": language}), encoding="utf-8")
 

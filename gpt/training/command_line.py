@@ -157,16 +157,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--resume", action="store_true", help="continue the run in --out")
     parser.add_argument("--compile", action="store_true", help="use torch.compile: slow to start, then faster")
-    parser.add_argument(
-        "--every", type=count, default=EVERY, metavar="N", help=f"evaluate and save every N steps ({EVERY})"
-    )
-    parser.add_argument(
-        "--snapshots",
-        type=count,
-        default=0,
-        metavar="N",
-        help="keep N small copies of the weights, on a log scale of steps (0)",
-    )
+    number: dict[str, Any] = {"type": count, "metavar": "N"}
+    parser.add_argument("--every", **number, default=EVERY, help=f"evaluate and save every N steps ({EVERY})")
+    snapshots = "keep N small copies of the weights, on a log scale of steps (0)"
+    parser.add_argument("--snapshots", **number, default=0, help=snapshots)
     presets = ""
     for name, preset in RECIPE_PRESETS.items():
         values = [(f.name, getattr(preset, f.name)) for f in fields(Recipe)]

@@ -49,13 +49,12 @@ class Score:
         return self.nats / math.log(2) / self.n_bytes
 
 
-def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[tuple[list[int], list[int]]]:
+def windows(ids: list[int], block_size: int, stride: int) -> list[tuple[list[int], list[int]]]:
     """Split a text into windows (inputs, targets). Every id except the first is a target in exactly one window.
 
     All other targets are -100. Windows have block_size ids and start `stride` ids apart, so every target is preceded by
-    at least block_size - stride ids, or by the whole text before it. stride: defaults to half a context.
+    at least block_size - stride ids, or by the whole text before it.
     """
-    stride = max(1, block_size // 2) if stride is None else stride
     pairs, end = [], 1  # end of the last window's targets
     for start in range(0, len(ids), stride):
         targets, n_known = ids[start + 1 : start + block_size + 1], end - start - 1
@@ -73,8 +72,8 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
     """
     start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
     documents = [[*start, *tokenizer.encode(story)] for story in stories]
-    unknown = tokenizer.unknown_id
-    pairs = [pair for ids in documents for pair in windows(ids, model.config.block_size)]
+    unknown, block_size = tokenizer.unknown_id, model.config.block_size
+    pairs = [pair for ids in documents for pair in windows(ids, block_size, max(1, block_size // 2))]
     pairs = [(inputs, [-100 if target == unknown else target for target in targets]) for inputs, targets in pairs]
     pairs.sort(key=lambda pair: len(pair[0]))  # similar lengths in a batch need little padding
     nats = 0.0

@@ -15,7 +15,7 @@ from gpt.course import reference
 from gpt.course.check import Verdict, agrees, check, effect, expected_of, judge, with_mistake
 from gpt.course.command_line import main
 from gpt.course.process import LearnerProcess, run_lines
-from gpt.course.steps import LANGUAGES, PROGRAM, README, STEPS, Step, Test, Words, solution, steps_before, stub
+from gpt.course.steps import LANGUAGES, PROGRAM, README, STEPS, Step, Test, Words, assemble, solution, steps_before
 from gpt.experiments.initialisation import shortcut_gradients
 from gpt.experiments.layers import linear_relu_rows, normalise
 from gpt.experiments.shapes import UNTIED_124M, count_parameters
@@ -97,12 +97,12 @@ def test_the_solution_is_short() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_function_of_the_stub_has_a_description_and_a_gap(language: str) -> None:
-    for node in ast.walk(ast.parse(stub(language))):
+    for node in ast.walk(ast.parse(assemble(Step.stub, language))):
         if isinstance(node, ast.FunctionDef):
             assert ast.get_docstring(node)
             assert isinstance(node.body[1], ast.Raise)
             assert len(node.body) == 2
-    assert "||" not in stub(language)
+    assert "||" not in assemble(Step.stub, language)
 
 
 def test_a_step_builds_on_those_whose_names_it_uses() -> None:

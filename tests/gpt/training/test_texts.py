@@ -213,7 +213,7 @@ def test_every_token_after_the_first_is_a_target_once_with_at_least_half_a_conte
     block_size: int, length: int
 ) -> None:
     counted = []
-    for inputs, targets in windows(list(range(length)), block_size):
+    for inputs, targets in windows(list(range(length)), block_size, max(1, block_size // 2)):
         assert 1 <= len(inputs) == len(targets) <= block_size
         assert inputs == list(range(inputs[0], inputs[0] + len(inputs)))
         for context, (before, target) in enumerate(zip(inputs, targets, strict=True), start=1):
