@@ -37,11 +37,10 @@ class RotaryScaling:
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(ScalingKind))
         check_number("factor", self.factor, 1.0)
-        check_number("low_freq_factor", self.low_freq_factor, 0.0)
-        check_number("high_freq_factor", self.high_freq_factor, 0.0)
+        for name in ("low_freq_factor", "high_freq_factor", "attention_factor"):
+            check_number(name, getattr(self, name), 0.0)
         check_above("high_freq_factor", self.high_freq_factor, self.low_freq_factor)
         check_integer("original_context", self.original_context, 1)
-        check_number("attention_factor", self.attention_factor, 0.0)
         for name in ("factors", "long_factors"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
             for each in getattr(self, name):

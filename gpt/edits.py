@@ -148,8 +148,7 @@ class Hook:
             raise GPTError("hook.result", name=self.name, expected=tuple(given.shape), found=found)
         if at is None:
             return result.to(value)
-        index = torch.tensor([at], device=value.device)
-        return value.index_copy(-2, index, result.to(value).unsqueeze(-2))
+        return value.select_scatter(result.to(value), -2, at)
 
 
 @dataclass(frozen=True)

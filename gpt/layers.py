@@ -207,14 +207,6 @@ class Linear(nn.Linear):
         return super().forward(x)  # pruned or parametrised
 
 
-class Embedding(nn.Embedding):
-    """nn.Embedding that skips initialisation on the meta device, like `Linear`."""
-
-    def reset_parameters(self) -> None:
-        if not self.weight.is_meta:
-            super().reset_parameters()
-
-
 def softcap(x: Tensor, cap: float | None) -> Tensor:
     """Smoothly limit each element to the range -cap to cap: cap * tanh(x / cap). If cap is None, return x itself."""
     return x if cap is None else cap * torch.tanh(x / cap)
@@ -223,6 +215,11 @@ def softcap(x: Tensor, cap: float | None) -> Tensor:
 def attention_scores(q: Tensor, k: Tensor, scale: float, cap: float | None) -> Tensor:
     """Compute the unmasked scores softcap(q k^T * scale, cap): (..., T, hs) and (..., S, hs) -> (..., T, S)."""
     return softcap((q @ k.transpose(-2, -1)).mul_(scale), cap)
+
+
+def make_embedding(n: int, width: int) -> nn.Embedding:
+    """Create nn.Embedding without initial values, which on the meta device would import a large part of torch."""
+    return nn.Embedding(n, width, _weight=torch.empty(n, width))
 
 
 def make_norm(config: GPTConfig, width: int) -> LayerNorm | RMSNorm:

@@ -27,11 +27,11 @@ from gpt.errors import GPTError, require
 from gpt.layers import (
     ACTIVATIONS,
     Dropout,
-    Embedding,
     Linear,
     Module,
     NoNorm,
     attention_scores,
+    make_embedding,
     make_norm,
     make_qk_norm,
     softcap,
@@ -110,12 +110,11 @@ class ForwardContext:
 
     def opens_attention(self, layer: int) -> bool:
         """Return whether a trace or hook needs this layer's attention weights."""
-        is_hooked = self.has_hook(layer, "attn_weights") or self.has_hook(layer, "attn_scores")
-        return is_hooked or (self.trace is not None and self.trace.keeps(layer, "attn_weights"))
+        is_traced = self.trace is not None and self.trace.keeps(layer, "attn_weights")
+        return is_traced or self.has_hook(layer, "attn_scores", "attn_weights")
 
-    def has_hook(self, layer: int, name: str) -> bool:
-        hooks = () if self.edits is None else self.edits.hooks
-        return any((hook.layer, hook.name) == (layer, name) for hook in hooks)
+    def has_hook(self, layer: int, *names: str) -> bool:
+        return self.edits is not None and any(hook.layer == layer and hook.name in names for hook in self.edits.hooks)
 
     def hook(self, layer: int | None, name: str, value: Tensor) -> Tensor:
         """Apply the edits to an activation, record the result in the trace, and return it."""
@@ -127,9 +126,6 @@ class ForwardContext:
         if self.trace is not None:
             self.trace.record(layer, name, value)
         return value
-
-
-NO_CONTEXT = ForwardContext()
 
 
 class CausalSelfAttention(Module):
@@ -222,7 +218,7 @@ class FeedForward(Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
-        ctx = ctx or NO_CONTEXT
+        ctx = ctx or ForwardContext()
         layer, replaced = self.layer, None if ctx.edits is None else ctx.edits.activation
         activation = ACTIVATIONS[replaced or self.activation]
         pre = (self.c_gate or self.c_fc)(x)  # (B, T, n_ff)
@@ -278,8 +274,8 @@ class GPT(Module):
         super().__init__()
         self.config = config
         with torch.device("meta"):  # the weights are drawn once, by init_weights
-            self.wte = Embedding(config.vocab_size, config.n_embd)
-            self.wpe = Embedding(config.block_size, config.n_embd) if config.position == "learned" else None
+            self.wte = make_embedding(config.vocab_size, config.n_embd)
+            self.wpe = make_embedding(config.block_size, config.n_embd) if config.position == "learned" else None
             self.drop = Dropout(config.dropout)
             self.h = nn.ModuleList(TransformerBlock(config, layer) for layer in range(config.n_layer))
             self.ln_f = make_norm(config, config.n_embd)
@@ -380,7 +376,7 @@ class GPT(Module):
             if cache is None:
                 edits.check_text(S)
         if trace is not None:
-            trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap, edits)
+            trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap, edits=edits)
         positions, length = torch.arange(start, S, device=idx.device), S  # (T,)
         is_causal, attn_mask = T > 1 and start == 0, None
         if attention_mask is not None:

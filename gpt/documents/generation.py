@@ -146,7 +146,7 @@ class Generation(Document):
 
     def to_json(self) -> str:
         """Serialise the document as JSON. Raises ValueError for hooks and for patches without ids."""
-        saved = SavedDocument(
+        return SavedDocument(
             model=self.loaded.name,
             vocab_size=self.loaded.model.config.vocab_size,
             prompt_tokens=self._n_prompt_nodes,
@@ -155,8 +155,7 @@ class Generation(Document):
             edits=format_edits(self.edits or NO_EDITS),
             dropped=self.dropped,
             held=[*self._held.items()],
-        )
-        return saved.to_json()
+        ).to_json()
 
     @classmethod
     def from_json(cls, text: str, loaded: LoadedModel | None = None) -> Generation:

@@ -75,8 +75,7 @@ def batched_hidden_states(
         split = zip(parts, qkv.split(sizes, dim=1), strict=True)
         return torch.cat([part.attend(module, its_qkv) for part, its_qkv in split], dim=1)
 
-    pairs = zip(caches, edits or [None] * len(caches), strict=True)
-    steered = {cache: each for cache, each in pairs if each is not None}
+    steered = {cache: each for cache, each in zip(caches, edits, strict=False) if each is not None}
     for each in steered.values():
         each.check(model.config)
 
