@@ -20,29 +20,24 @@ from torch.nn import functional as F
 WORDS = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
-class Tokenizer:
+def encode(text: str, ranks: dict[bytes, int]) -> list[int]:
     """ranks: {bytes of a token: id}. Tokens with smaller ids were learned earlier."""
+    words = regex.findall(WORDS, text)  # tokens never cross words
+    return [token_id for word in words for token_id in encode_word(word.encode(), ranks)]
 
-    def __init__(self, ranks: dict[bytes, int]) -> None:
-        self.ranks = ranks
-        self.tokens = {token_id: token for token, token_id in ranks.items()}
 
-    def encode(self, text: str) -> list[int]:
-        words = regex.findall(WORDS, text)  # tokens never cross words
-        return [token_id for word in words for token_id in self.encode_word(word.encode())]
+def encode_word(word: bytes, ranks: dict[bytes, int]) -> list[int]:
+    parts = [bytes([byte]) for byte in word]
+    while pairs := [a + b for a, b in pairwise(parts) if a + b in ranks]:
+        best = min(pairs, key=ranks.__getitem__)  # learned first
+        i = next(i for i in range(len(parts)) if parts[i] + parts[i + 1] == best)
+        parts[i : i + 2] = [best]
+    return [ranks[part] for part in parts]
 
-    def encode_word(self, word: bytes) -> list[int]:
-        parts = [bytes([byte]) for byte in word]
-        while True:
-            pairs = [a + b for a, b in pairwise(parts) if a + b in self.ranks]
-            if not pairs:
-                return [self.ranks[part] for part in parts]
-            best = min(pairs, key=self.ranks.__getitem__)  # learned first
-            i = next(i for i in range(len(parts)) if parts[i] + parts[i + 1] == best)
-            parts[i : i + 2] = [best]
 
-    def decode(self, ids: list[int]) -> str:
-        return b"".join(self.tokens[i] for i in ids).decode("utf-8", "replace")
+def decode(ids: list[int], ranks: dict[bytes, int]) -> str:
+    tokens = {token_id: token for token, token_id in ranks.items()}
+    return b"".join(tokens[i] for i in ids).decode("utf-8", "replace")
 
 
 # %% merges: Learn a vocabulary by repeatedly merging the most frequent pair of neighbours.

@@ -70,9 +70,9 @@ def test_the_code_of_a_lesson_runs_as_it_is_printed_and_fits_its_column(lesson):
 )
 def test_a_text_has_the_tokens_of_tiktoken(text):
     tokenizer = gpt2_tokenizer()
-    made = code("tokenizer").Tokenizer(tokenizer.encoding._mergeable_ranks)
-    assert made.encode(text) == tokenizer.encode(text)
-    assert made.decode(made.encode(text)) == text
+    made, ranks = code("tokenizer"), tokenizer.encoding._mergeable_ranks
+    assert made.encode(text, ranks) == tokenizer.encode(text)
+    assert made.decode(made.encode(text, ranks), ranks) == text
 
 
 def test_merges_join_the_most_frequent_pair_until_every_word_is_a_token():
