@@ -173,7 +173,7 @@ ADAPTERS: dict[str, tuple[str, dict[str, Any], dict[str, bool]]] = {
     ),
     "rank-stabilised": ("llama", {"use_rslora": True}, {"model.layers.0.self_attn.q_proj": False}),
     "tied head": ("llama", {}, {"model.layers.1.mlp.down_proj": False, "lm_head": False}),
-    "tied embedding": ("llama", {"alpha_pattern": {"embed_tokens": 3}}, {"model.embed_tokens": True}),
+    "tied embedding": ("llama", {"alpha_pattern": {"embed.tokens": 3}}, {"model.embed_tokens": True}),
     "MLX": (
         "llama",
         {"peft_type": None, "fine_tune_type": "lora", "lora_parameters": {"rank": 4, "scale": 2.0}},
@@ -235,9 +235,14 @@ def test_adapter_changes_its_base_model_as_in_peft(tmp_path: Path, monkeypatch: 
         others = sum(weight is other for weight, other in zip(*weights_of(shared, loaded), strict=True))
         assert others == len(weights_of(shared)[0]) - len(changes)  # all other weights are shared
         remove_model(shared.name)
-    for other, said in (({"use_dora": True}, "LORA, use_dora"), ({"peft_type": "IA3"}, "IA3")):
+    for other, said in (
+        ({"use_dora": True}, "is of the kind LORA, use_dora"),
+        ({"init_lora_weights": "pissa_niter_4"}, "is of the kind LORA, pissa_niter_4"),
+        ({"peft_type": "IA3"}, "is of the kind IA3"),
+        ({"layer_replication": [[0, 1], [0, 1]]}, "does not fit the base model: layer_replication"),
+    ):
         (adapter / "adapter_config.json").write_text(json.dumps(stated | other))
-        with pytest.raises(ValueError, match=f"this adapter is of the kind {said}"):
+        with pytest.raises(ValueError, match=said):
             load_model(adapter)
 
 

@@ -82,8 +82,12 @@ def merged(base: Contents, adapter: Path, strength: float = 1.0) -> Contents:
     options = read_json(folder / ADAPTER_CONFIG, dict)
     kind = str(options.get("peft_type") or options.get("fine_tune_type")).upper()
     more = [name for name in ("use_dora", "use_qalora", "alora_invocation_tokens") if options.get(name)]
+    # These initialisations move a part of the base model's weights into the adapter.
+    more += re.findall(r"^(?:pissa|olora|corda|loftq|lora_ga)\w*", str(options.get("init_lora_weights")), re.IGNORECASE)
     more += [key for key in options.get("alpha_pattern") or {} if not re.fullmatch(r"[\w.]+", key)]
     require(kind == "LORA" and not more, "adapter.kind", kind=", ".join([kind, *more]))
+    repeats = bool(options.get("layer_replication"))  # a layer with two changes, which PEFT would merge into one
+    require(not repeats, "adapter.misfit", file=ADAPTER_CONFIG, name="layer_replication")
     files = [folder / name for name in ADAPTER_WEIGHTS]
     file = existing(next(filter(Path.is_file, files), files[0]))
     names = {bare(name): name for name in base.tensors}
@@ -147,7 +151,7 @@ def scale_of(module: str, A: Tensor, options: Mapping[str, Any]) -> float:
     if isinstance(mlx := options.get("lora_parameters"), dict):
         return float(mlx["scale"])
     patterns = options.get("alpha_pattern") or {}
-    stated = (alpha for key, alpha in patterns.items() if f".{module}".endswith(f".{key}"))
+    stated = (alpha for key, alpha in patterns.items() if re.fullmatch(rf"(.*\.)?{key}", module))
     alpha = next(stated, options.get("lora_alpha", 8))
     return alpha / (math.sqrt(len(A)) if options.get("use_rslora") else len(A))
 
