@@ -239,7 +239,7 @@ def test_a_module_for_each_head_asks_for_the_scale_and_takes_it_from_any_place(
     torch.save(model.state_dict(), tmp_path / "mine.pt")
     with pytest.raises(ScaleUnknown, match="attn_scale='n_embd'") as unclear:
         load_model(tmp_path / "mine.pt")
-    assert unclear.value.widths == {"head_size": SIZE, "n_embd": WIDTH}
+    assert unclear.value.values == {"head_size": SIZE, "n_embd": WIDTH}
     assert_same_logits(tmp_path / "mine.pt", model, attn_scale="head_size")
     assert_same_logits(tmp_path / "mine.pt", scaled_by_width(model), attn_scale=scale)
     (tmp_path / "config.json").write_text(json.dumps({"attn_scale": scale}))

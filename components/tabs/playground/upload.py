@@ -130,7 +130,7 @@ def open_upload(session: Session) -> Iterator[None]:
     except WeightsUnknown as unclear:
         ask("upload.ask_weights", unclear.values, models=tuple(unclear.choices))
     except layouts.ScaleUnknown as unclear:
-        ask("upload.ask_scale", unclear.widths, widths=tuple(unclear.widths.items()))
+        ask("upload.ask_scale", unclear.values, widths=tuple(unclear.values.items()))
     except layouts.NamesUnknown as unclear:
         ask("upload.unknown", unclear.values, layout=unclear.values["draft"], asks_names=True)
     except (layouts.HeadsUnknown, layouts.NamesInferred) as unclear:

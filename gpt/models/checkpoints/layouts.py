@@ -199,19 +199,11 @@ class NamesInferred(Unclear):
 
 
 class ScaleUnknown(GPTError):
-    """Raised when attention scores may be scaled in two ways. `widths` maps each of SCALES to its width."""
-
-    @property
-    def widths(self) -> dict[str, int]:
-        return {scale: cast(int, self.values[scale]) for scale in SCALES}
+    """Raised when attention scores may be scaled in two ways. Its values are the widths of SCALES."""
 
 
 class NamesUnknown(GPTError):
-    """Raised when no known layout has these names and the roles of some weights cannot be inferred.
-
-    Its values include `reason`, which describes what is missing or unclear, and `draft`, a layout file with "?" for
-    each role that was not found.
-    """
+    """Raised when roles cannot be inferred. Its values include a `draft`, a layout file with "?" for these roles."""
 
 
 # Layouts with their own names. `translate.known_layout` distinguishes those with GPT-2's names.

@@ -42,7 +42,6 @@ BUFFERS = re.compile(
 def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> tuple[Layout, GPTConfig, Weights]:
     """Find a checkpoint's layout, its configuration, and its weights under our names. Errors: see `open_checkpoint`."""
     config, entries, given = contents.config, contents.entries, contents.layout
-    weights: Weights
     named = clean_names(contents.tensors)
     family = None if config is None else check_config(config)
     if family and contents.stored_as and "h.0.attn.c_attn.weight" in named:  # bitsandbytes turns GPT-2's matrices
@@ -51,12 +50,11 @@ def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> tuple[
     if config is not None and (is_theirs or (family is None and given is None)):  # it states every option
         if family is None:  # our format
             own = GPTConfig(**layouts.known_options(config, OUR_OPTIONS, "config.json"))
-            stated = asdict(own) | {"n_ff": own.ff_size}
-            layout, weights = GPT2_LAYOUTS[layouts.OURS], {name: (tensor,) for name, tensor in named.items()}
+            stated, layout = asdict(own) | {"n_ff": own.ff_size}, GPT2_LAYOUTS[layouts.OURS]
         else:
             stated = {"attn_scale": None} | read_family_options(config)
             layout = replace(contents.family or family, n_head=stated["n_head"])
-            weights, layout = translate(named, layout, norm_eps=stated.get("norm_eps"))
+        weights, layout = translate(named, layout, norm_eps=stated.get("norm_eps"))
         if stated["tie_weights"] and "lm_head.weight" in weights:  # either may be stored
             weights.setdefault("wte.weight", weights["lm_head.weight"])
         found = read_sizes(weights, layout)
@@ -181,7 +179,7 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
     # Code with one module per head follows a lecture, whose first edition divides by the square root of the model's
     # width and whose second edition divides by the square root of a head's width.
     if scale is None and config.n_head > 1 and any("{h}" in name for name in layout.names.values()):
-        raise layouts.ScaleUnknown("layout.scale_unknown", n_embd=config.n_embd, head_size=config.head_size)
+        raise layouts.ScaleUnknown("layout.scale_unknown", head_size=config.head_size, n_embd=config.n_embd)
     return replace(config, attn_scale=scale)
 
 
