@@ -139,31 +139,22 @@ class Registry:
                 self._sources[name] = source
         return name
 
-    def add_upload(
-        self,
-        files: Sequence[str | Path],
-        n_head: int | None = None,
-        *,
-        name: str | None = None,
-        listed: bool = True,
-        **hints: Any,
-    ) -> str:
+    def add_upload(self, files: Sequence[str | Path], n_head: int | None = None, **hints: Any) -> str:
         """Load a checkpoint from files, register it, and return its name.
 
+        That is the name of the weight file, or of an adapter's base model, with a number if it is taken.
         files: the weights, config.json and vocabulary. They are linked or copied to a folder that `remove` deletes.
         n_head, hints: see `gpt.models.checkpoints.layouts.Hints`.
-        name: defaults to the name of the weight file, or of an adapter's base model; numbered if the name is taken.
-        listed: whether `names` includes the model.
         Raises ValueError if the model cannot be loaded; nothing is registered in that case.
         """
         given, folder = Hints(n_head, **hints), folder_of(files)
         path = Path(folder.name)
-        name = wanted = name or name_of(path)
+        name = wanted = name_of(path)
         with self._lock:
             numbers = count(2)
             while name in self._sources:
                 name = f"{wanted} ({next(numbers)})"
-            self._sources[name] = Source(path, given, listed=listed, folder=folder)
+            self._sources[name] = Source(path, given, folder=folder)
         try:
             self.get(name)
         except BaseException:
@@ -171,12 +162,17 @@ class Registry:
             raise
         return name
 
-    def add_loaded(self, loaded: LoadedModel) -> None:
-        """Register a model from this process, replacing any with the same name. It stays until `remove` is called."""
+    def add_loaded(self, loaded: LoadedModel, *, listed: bool = True) -> None:
+        """Register a model from this process, replacing any with the same name. It stays until `remove` is called.
+
+        listed: whether `names` includes the model.
+        """
         with self._lock:
             self._forget(loaded.name)
-            self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)
+            self._sources[loaded.name] = Source(BUNDLED, listed=listed, loaded=loaded)
             self._loads[loaded.name] = load = Load()
+            self._sizes[load] = sum(weight.nbytes for weight in loaded.model.parameters())
+            self._count(loaded, load)
             load.set_result(loaded)
 
     def remove(self, name: str) -> None:
@@ -233,7 +229,7 @@ class Registry:
             checkpoint = source.open(lambda *n_bytes: setattr(load, "n_bytes", n_bytes)).within(self.context)
             device = self.device or best_device()
             deployed = None
-            if self.cluster is not None and source.listed and source.folder is None:  # not of a single visitor
+            if self.cluster is not None and source.folder is None:  # no upload
                 deployed = DeployedModel(self.cluster, source.spec(name, self.precision, self.context))
             n_bytes = memory_of(checkpoint, self.precision, device, deployed=deployed is not None)
             self._reserve(name, n_bytes, device, load)

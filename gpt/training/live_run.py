@@ -23,7 +23,7 @@ from gpt.errors import GPTError, require
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import LoadedModel
-from gpt.models.registry import add_upload, remove_model
+from gpt.models.registry import add_loaded, remove_model
 from gpt.training.data import Dataset
 from gpt.training.recipe import Recipe
 from gpt.training.snapshots import (
@@ -137,11 +137,11 @@ class LiveRun:
         """Register the model without listing it, and return its name. Raises the same errors as `loaded`.
 
         The model stays registered until `close` is called."""
-        with self._changed, TemporaryDirectory() as folder:
+        with self._changed:
             if self.registered_name is None:
-                self.save(folder)
                 name = f"{self.dataset.name}-{secrets.token_hex(4)}"
-                self.registered_name = add_upload(list(Path(folder).iterdir()), name=name, listed=False)
+                add_loaded(replace(self.loaded, name=name), listed=False)
+                self.registered_name = name
             return self.registered_name
 
     def _run(self, on_end: Callable[[], object]) -> None:
@@ -167,7 +167,7 @@ class LiveRun:
                 self._evaluate(trainer)
         if not self._progress.ended:
             self._evaluate(trainer)
-            self._model = trainer.model  # before the run is seen to be finished
+            self._model = trainer.model.requires_grad_(False)  # before the run is seen to be finished
             self._enter("finished")
 
     def _may_continue(self) -> bool:
