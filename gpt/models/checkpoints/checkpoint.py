@@ -25,7 +25,6 @@ from gpt.models.memory import format_bytes, free_memory
 from gpt.tokenizer import Vocabulary
 
 CHECKED = 2**18  # numbers of a matrix that are checked at a time, because summing in float32 copies them
-ALL = slice(0, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,7 @@ class Checkpoint:
         """
         self.need_memory(self.n_copied_bytes if mapped else self.n_bytes(dtype))
         model = meta_model(self.config).eval()
-        for _ in self.fill(model, lambda name: self._stored(name).float() if mapped else self.weight(name, dtype)):
+        for _ in self.fill(model, partial(self.weight, dtype=dtype, mapped=mapped)):
             pass
         return model
 
@@ -111,22 +110,21 @@ class Checkpoint:
             block.load_state_dict({name.removeprefix(prefix): read(name) for name in names}, assign=True)
             yield block
 
-    def _stored(self, name: str, dtype: torch.dtype = torch.float32, rows: slice = ALL) -> Tensor:
-        """Return a weight, or some rows of it. It is memory-mapped if it is stored in one part and needs no offset."""
-        parts = self.weights[name]
-        if len(parts) > 1:
-            stored = whole(numbers_of(parts, dtype))[rows]
-        else:
-            stored = numbers_of(parts if rows == ALL else [parts[0][rows]], dtype)[0]
-        if self.norm_offset and stored.dim() == 1 and name.endswith(".weight"):
-            return stored.float() + self.norm_offset
-        return stored
+    def weight(self, name: str, dtype: torch.dtype, rows: range | None = None, *, mapped: bool = False) -> Tensor:
+        """Return a copy of a weight, or of some rows of it. Raises ValueError if it is NaN or infinite.
 
-    def weight(self, name: str, dtype: torch.dtype, rows: range | None = None) -> Tensor:
-        """Return a copy of a weight, or of some rows of it. Raises ValueError if it is NaN or infinite."""
-        some = ALL if rows is None else slice(rows.start, rows.stop)
-        weight = self._stored(name, dtype, some)
-        was_read = isinstance(self.weights[name][0], Deferred) and weight.untyped_storage().nbytes() == weight.nbytes
+        mapped: see `build`.
+        """
+        parts, some = self.weights[name], slice(None) if rows is None else slice(rows.start, rows.stop)
+        if rows is not None and len(parts) == 1:
+            weight = numbers_of([parts[0][some]], dtype)[0]  # reads no other rows
+        else:
+            weight = whole(numbers_of(parts, dtype))[some]
+        if self.norm_offset and weight.dim() == 1 and name.endswith(".weight"):
+            weight = weight.float() + self.norm_offset
+        if mapped:
+            return weight.float()
+        was_read = isinstance(parts[0], Deferred) and weight.untyped_storage().nbytes() == weight.nbytes
         weight = weight.to(dtype, copy=not was_read, memory_format=torch.contiguous_format)
         for checked in weight.split(max(1, CHECKED // (weight.numel() // len(weight)))):
             if not checked.sum(dtype=torch.float32).isfinite() and not checked.isfinite().all():

@@ -222,18 +222,8 @@ PLACES = (
 )
 
 
-def options_beside(options: Mapping[str, Any]) -> Options:
-    """Return the options in a file next to the weights, of unknown format."""
-    found = options_inside(options)
-    if options.get("use_scaled_rope"):  # Meta's params.json; the factor is not stated, but fixed for each model
-        is_small = found.get("n_embd", 0) <= LLAMA_32_WIDTH
-        factor = options.get("rope_scaling_factor") or (32.0 if is_small else 8.0)
-        found["rotary_scaling"] = RotaryScaling("llama3", factor)
-    return found
-
-
 def options_inside(entries: Mapping[str, object], determined: Collection[str] = ()) -> Options:
-    """Return the options in a checkpoint's other entries. If several contain the same option, the first one wins.
+    """Return the options in a checkpoint's other entries or in another file. The first of the same options wins.
 
     determined: Options that the weights determine. They are read only from "model_args", because other entries may
     describe another model, such as nanoGPT's defaults.
@@ -245,12 +235,16 @@ def options_inside(entries: Mapping[str, object], determined: Collection[str] = 
             values = [place[theirs] for theirs in names.split() if is_value(ours, place.get(theirs))]
             if values and (name == MODEL_ARGS or ours not in determined):
                 found.setdefault(ours, values[0])
+        if place.get("use_scaled_rope"):  # in Meta's params.json; the factor is not stated, but fixed for each model
+            is_large = is_integer(width := place.get("dim")) and width > LLAMA_32_WIDTH
+            factor = place.get("rope_scaling_factor") or (8.0 if is_large else 32.0)
+            found["rotary_scaling"] = RotaryScaling("llama3", factor)
     if "activation" in found:
         found["activation"] = our_activation("activation", found["activation"])
     return found
 
 
-def places(entries: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+def places(entries: Mapping[str, Any]) -> Iterator[tuple[str, Values]]:
     """Yield (name, options) for the entries that contain options: those in PLACES, the file itself, other objects."""
     objects = [name for name, value in entries.items() if isinstance(value, Record) and name not in PLACES]
     for name in (*PLACES, "", *objects):

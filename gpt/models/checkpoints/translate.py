@@ -18,7 +18,7 @@ from gpt.models.checkpoints import layouts
 from gpt.models.checkpoints.files import Contents, Deferred
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import CUSTOM, GPT2_LAYOUTS, NANOGPT, SEPARATE, Hints, Layout, Options
-from gpt.models.checkpoints.options import MODEL_ARGS, check_config, options_beside, options_inside, read_family_options
+from gpt.models.checkpoints.options import MODEL_ARGS, check_config, options_inside, read_family_options
 
 Weights = dict[str, tuple[Tensor, ...]]  # {our name: stored tensors to concatenate along axis 0}
 
@@ -70,7 +70,7 @@ def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> tuple[
         if layout.title == NANOGPT and isinstance(model_args := entries.get(MODEL_ARGS), dict):
             layouts.known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
         beside = contents.settings if config is None else config
-        stated = options_inside(entries, sizes.keys() - {"tie_weights"}) | options_beside(beside or {})
+        stated = options_inside(entries, sizes.keys() - {"tie_weights"}) | options_inside(beside or {})
         if given is None and layout.title == CUSTOM and hints.names != layouts.INFER:
             told = {name: stated[name] for name in stated.keys() & {"n_head", "activation", "attn_scale"}}
             inferred = replace(layout, **told).to_json()
@@ -198,9 +198,9 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
         "bias": bool(biases) if layout.title == CUSTOM else "ln_f.bias" in weights,
         "tie_weights": is_tied(weights.get("lm_head.weight", (None,))[0], wte),
         "qkv_bias": "h.0.attn.c_attn.bias" in weights,
+        "gated": "h.0.mlp.c_gate.weight" in weights,
+        "head_bias": "lm_head.bias" in weights,
     }
-    found |= {"gated": True} if "h.0.mlp.c_gate.weight" in weights else {}
-    found |= {"head_bias": True} if "lm_head.bias" in weights else {}
     found |= {"block_size": weights["wpe.weight"][0].shape[0]} if "wpe.weight" in weights else {}
     if layout not in (layouts.BOOK_LLAMA, layouts.BOOK_QWEN):
         return found

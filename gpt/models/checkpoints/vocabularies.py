@@ -128,6 +128,7 @@ class TokenTable(Vocabulary):
         require(self.tokens, "vocabulary.table")
         self._ids = {token: token_id for token_id, token in enumerate(tokens)}
         self.special_ids = frozenset(i for token, i in self._ids.items() if len(token) > 1 and CONTROL.fullmatch(token))
+        self._plain = [token for token, i in self._ids.items() if i not in self.special_ids]
         named = {token.lower(): i for token, i in self._ids.items() if i in self.special_ids}
         self.eot_id = next((named[name] for name in ENDS if name in named), None)
         self.eot_ids = frozenset() if self.eot_id is None else frozenset({self.eot_id})
@@ -141,7 +142,7 @@ class TokenTable(Vocabulary):
         """Return the ids of a text. Unknown parts become <unk>; raises ValueError if there is no <unk>."""
         ids = [self._ids.get(part, self.unknown_id) for part in self.split(text)]
         if None in ids:
-            part, plain = next(part for part in self.split(text) if part not in self._ids), self._plain()
+            part, plain = next(part for part in self.split(text) if part not in self._ids), self._plain
             known = (" " if max(map(len, plain)) > 1 else "").join(map(visible, plain[:MAX_LISTED_TOKENS]))
             known += "…" if len(plain) > MAX_LISTED_TOKENS else ""
             raise GPTError("vocabulary.unknown", part=visible(part), n=len(plain), known=known)
@@ -156,7 +157,7 @@ class TokenTable(Vocabulary):
 
         One difference remains: if a table contains both cases, a word that it has in lower case only must be typed so.
         """
-        is_lower = isinstance(self, Words) and all(token == token.lower() for token in self._plain())
+        is_lower = isinstance(self, Words) and all(token == token.lower() for token in self._plain)
         roles = {"eos_token": self.eot_id, "unk_token": self.unknown_id}
         names = {role: self.tokens[i] for role, i in roles.items() if i is not None}
         content = {
@@ -180,14 +181,11 @@ class TokenTable(Vocabulary):
         is_word = self.strips_space and not token.isspace() and token not in string.punctuation
         return (f" {token}" if is_word else token).encode("utf-8", "replace")
 
-    def _plain(self) -> list[str]:
-        return [token for token, token_id in self._ids.items() if token_id not in self.special_ids]
-
 
 class Characters(TokenTable):
     def __init__(self, tokens: Sequence[str]) -> None:
         super().__init__(tokens)
-        require(not any(len(token) > 1 for token in self._plain()), "vocabulary.table")
+        require(not any(len(token) > 1 for token in self._plain), "vocabulary.table")
 
 
 class Words(TokenTable):
@@ -209,7 +207,7 @@ class Words(TokenTable):
             yield from (self._known(part) for part in parts if part in self._ids or not part.isspace())
 
     def _splitters(self) -> list[dict[str, Any]]:
-        plain = self._plain()
+        plain = self._plain
         spaces = "".join(re.escape(token) for token in plain if len(token) == 1 and token.isspace())
         joined = [re.escape(token) for token in plain if not WORD.fullmatch(token)]
         whole = [rf"\A(?:{'|'.join(joined)})\z"] if joined else []
