@@ -116,11 +116,14 @@ class Int8Matrix(PackedMatrix):
         return torch.ops.quantized.linear_prepack(weight if weight.is_quantized else quantize_rows(weight), None)
 
     def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        scale = x.abs().amax(dim=-1, keepdim=True).clamp_(min=1e-12)  # (..., 1)
-        y = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-            x / scale, 1 / self.levels, self.levels + 1, self.packed
-        )
-        return y * scale if bias is None else torch.addcmul(bias, y, scale)
+        kernel = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32.default
+        if x.numel() == x.shape[-1]:  # the kernel itself can apply the scale of a single row
+            scale = max(x.abs().max().item(), 1e-12)
+            y = kernel(x, scale / self.levels, self.levels + 1, self.packed)
+            return y if bias is None else y.add_(bias)
+        scales = x.abs().amax(dim=-1, keepdim=True).clamp_(min=1e-12)  # (..., 1)
+        y = kernel(x / scales, 1 / self.levels, self.levels + 1, self.packed)
+        return y * scales if bias is None else torch.addcmul(bias, y, scales)
 
     def unpack(self) -> Tensor:
         return torch.ops.quantized.linear_unpack(self.packed)[0].dequantize()

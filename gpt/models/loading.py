@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -30,7 +31,7 @@ from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.checkpoint import Checkpoint
 from gpt.models.checkpoints.tokenizer_formats import suggested_sampling
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
-from gpt.models.memory import return_free_memory
+from gpt.models.memory import return_free_memory, use_huge_pages
 from gpt.read_only import freeze
 from gpt.sampling import SamplingParams
 from gpt.tokenizer import Vocabulary
@@ -180,6 +181,8 @@ def build(
         with torch.inference_mode(), threads_for(multiplications_per_token(model)):
             if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
                 raise GPTError("checkpoint.logits_not_finite", model=name)
+        if device.type == "cpu":
+            Thread(target=use_huge_pages, daemon=True).start()
     suggested = None if checkpoint.folder is None else suggested_sampling(checkpoint.folder)
     known = (checkpoint.layout, deployed, concepts, checkpoint.stored_as, suggested, bool(checkpoint.adapted))
     return LoadedModel(name, model, checkpoint.tokenizer, device, precision, *known)

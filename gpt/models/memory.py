@@ -6,11 +6,13 @@ import ctypes
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import torch
 
 MEMINFO = Path("/proc/meminfo")
 M_ARENA_MAX = -8  # parameter of mallopt(3)
+MADV_COLLAPSE = 25  # advice to madvise(2)
 CGROUP = Path("/sys/fs/cgroup")  # memory limits of a container, cgroup version 2
 
 
@@ -59,6 +61,19 @@ def return_free_memory() -> None:
     call_glibc("malloc_trim", 0)
 
 
-def call_glibc(name: str, *arguments: int) -> None:
+def use_huge_pages() -> None:
+    """Move this process's memory to pages of 2 MB, on Linux 6.1 or newer. Takes about a second.
+
+    A token reads all weights. Looking up the addresses of their pages of 4 KB takes a tenth of its time.
+    """
+    with suppress(OSError):  # not on Linux
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            addresses, permissions, _, _, inode = line.split()[:5]
+            start, end = (int(address, 16) for address in addresses.split("-"))
+            if permissions == "rw-p" and inode == "0":  # neither of a file nor shared
+                call_glibc("madvise", ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_COLLAPSE)
+
+
+def call_glibc(name: str, *arguments: Any) -> None:
     with suppress(AttributeError, OSError, TypeError):
         getattr(ctypes.CDLL(None), name)(*arguments)

@@ -73,6 +73,7 @@ def test_a_row_of_zeros_gives_the_bias(linear, packing):
     y = packed_layer(linear, packing)(x)
     assert torch.allclose(y[1], linear.bias, rtol=STEP[packing], atol=0)
     assert y.isfinite().all()
+    assert torch.allclose(packed_layer(linear, packing)(x[1:2])[0], linear.bias, rtol=STEP[packing], atol=0)
 
 
 @pytest.mark.parametrize("packing", ["half", pytest.param("int8", marks=needs_int8)], indirect=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from ctypes import c_size_t, c_void_p
 from pathlib import Path
 from typing import get_args
 
@@ -13,6 +14,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from gpt.models import memory
 from gpt.models.loading import Precision
 
 SHARDS, SLACK = 3, 128 * 2**20  # bytes for libraries, threads and the allocator
@@ -20,12 +22,14 @@ SHARDS, SLACK = 3, 128 * 2**20  # bytes for libraries, threads and the allocator
 CHILD = """
 import os
 import sys
+from ctypes import c_size_t, c_void_p
 from pathlib import Path
 import torch
 from torch import nn
 from gpt.inference.packed_weights import pack
 from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.model import meta_model
+from gpt.models import memory
 from gpt.models.loading import build, peak_bytes
 
 def memory(field):
@@ -79,3 +83,18 @@ def test_a_sharded_checkpoint_takes_no_more_memory_than_it_needs_at_its_peak(sha
     for line in lines:
         peak, needed = map(int, line.split()[1:])
         assert needed / 2 < peak < needed + mapped + SLACK, line
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this advice")
+def test_huge_pages_are_asked_for_where_the_weights_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight, ranges = torch.ones(2**20), list[tuple[int, int]]()
+
+    def record(name: str, start: c_void_p, size: c_size_t, advice: int) -> None:
+        ranges.append((start.value or 0, size.value))
+
+    monkeypatch.setattr(memory, "call_glibc", record)
+    memory.use_huge_pages()
+    assert any(start <= weight.data_ptr() < start + size for start, size in ranges)
+    monkeypatch.undo()
+    memory.use_huge_pages()
+    assert weight.eq(1).all()
