@@ -237,6 +237,7 @@ def test_adapter_changes_its_base_model_as_in_peft(tmp_path: Path, monkeypatch: 
         remove_model(shared.name)
     for other, said in (
         ({"use_dora": True}, "is of the kind LORA, use_dora"),
+        ({"alora_invocation_tokens": [7]}, "is of the kind LORA, alora_invocation_tokens"),
         ({"init_lora_weights": "pissa_niter_4"}, "is of the kind LORA, pissa_niter_4"),
         ({"peft_type": "IA3"}, "is of the kind IA3"),
         ({"layer_replication": [[0, 1], [0, 1]]}, "does not fit the base model: layer_replication"),
