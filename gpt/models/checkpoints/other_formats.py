@@ -280,19 +280,19 @@ LLAMA2C_ORDER = "attention_norm ffn_norm norm tok_embeddings wq wk wv wo w1 w2 w
 LLAMA2C_FIRST_ORDER = "tok_embeddings attention_norm wq wk wv wo ffn_norm w1 w2 w3 norm freqs_cos freqs_sin output"
 
 
-def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
-    """Return where the weights start, options, and whether the head is the embedding; None for another format."""
+def read_header(file: Path) -> tuple[int, dict[str, int], bool]:
+    """Return where the weights start, 0 in another format; options; and whether the head is the embedding."""
     with file.open("rb") as opened:
         start = opened.read(37)
     is_new = start.startswith(LLAMA2C_MAGIC)
     if len(start) < 37 or (is_new and start[4:8] != b"\1\0\0\0"):
-        return None
+        return 0, {}, False
     numbers = dict(zip(LLAMA2C_OPTIONS, struct.unpack_from("<7i", start, 8 if is_new else 0), strict=True))
     is_tied = start[36] != 0 if is_new else numbers["vocab_size"] > 0
     numbers["vocab_size"] = abs(numbers["vocab_size"])
     # Version 0 has neither a magic number nor a version, but options of a likely size.
     if min(numbers.values()) <= 0 or max(numbers.values()) > 2**20 or numbers["dim"] % numbers["n_heads"]:
-        return None
+        return 0, {}, False
     return 256 if is_new else 28, numbers, is_tied
 
 
@@ -311,14 +311,12 @@ def llama2c_shapes(is_new: bool, options: Mapping[str, int], is_tied: bool) -> d
 def find_llama2c(path: Path) -> list[Path]:
     """Return the only file of llama2.c in a folder, or the path if it is one."""
     files = sorted(path.glob("*.bin")) if path.is_dir() else [path] if path.suffix == ".bin" else []
-    found = [file for file in files if file.is_file() and read_header(file)]
+    found = [file for file in files if file.is_file() and read_header(file)[0]]
     return found if len(found) == 1 else []
 
 
 def read_llama2c(files: list[Path], hints: Hints) -> Contents:
-    header, folder = read_header(files[0]), files[0].parent
-    assert header is not None  # the file was found by it
-    start, options, is_tied = header
+    folder, (start, options, is_tied) = files[0].parent, read_header(files[0])
     check_size(files[0], options["n_layers"], options["dim"])
     tensors = split_file(files[0], llama2c_shapes(start > 28, options, is_tied), start)
     return Contents(tensors, partial(read_vocabulary, folder, {}), entries={"model_args": options}, folder=folder)

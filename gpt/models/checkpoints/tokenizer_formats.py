@@ -369,6 +369,8 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> libr
         names = {role: tokens[i] for role, i in ids.items() if 0 <= i < len(tokens)}
         chat, ends = values.get("tokenizer.chat_template"), [values.get(f"{name}_token_id", -1) for name in ENDS]
         ends += [i for i, (text, of) in pieces if chat and of == CONTROL and text in END_NAMES]
+        first = names.get("bos_token", "") if values.get("add_bos_token", starts) else ""
+        last = names.get("eos_token", "") if values.get("add_eos_token") else ""
         return library.HuggingFaceTokenizer(
             content,
             n_vocab,
@@ -381,8 +383,5 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> libr
                 for i, (text, of) in pieces
                 if text and of in (CONTROL, UNKNOWN, USER_DEFINED)
             ],
-            around=(
-                names.get("bos_token", "") if values.get("add_bos_token", starts) else "",
-                names.get("eos_token", "") if values.get("add_eos_token") else "",
-            ),
+            around=(first, last),
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -270,7 +269,6 @@ def strip_wrappers(name: str) -> str:
     return WRAPPERS.sub("", name).removeprefix("transformer.")
 
 
-@lru_cache(maxsize=256)
 def pattern(ours: str, theirs: str) -> re.Pattern[str]:
     """Return the pattern for a role's stored names. Groups: n, h, and leaf unless `ours` names a single weight."""
     text = re.escape(strip_wrappers(theirs)).replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\{h\}", r"(?P<h>\d+)")

@@ -160,12 +160,11 @@ class TokenTable(Vocabulary):
         is_lower = isinstance(self, Words) and all(token == token.lower() for token in self._plain)
         roles = {"eos_token": self.eot_id, "unk_token": self.unknown_id}
         names = {role: self.tokens[i] for role, i in roles.items() if i is not None}
+        spaced = {"type": "WordPiece", "prefix": "##", "cleanup": True}
         content = {
             "normalizer": {"type": "Lowercase"} if is_lower else None,
             "pre_tokenizer": {"type": "Sequence", "pretokenizers": self._splitters()},
-            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True}
-            if self.strips_space
-            else {"type": "Fuse"},
+            "decoder": spaced if self.strips_space else {"type": "Fuse"},
             "model": {"type": "WordLevel", "vocab": self._ids, "unk_token": names.get("unk_token", "<unk>")},
         }
         control = [{"id": i, "content": self.tokens[i], "special": True} for i in sorted(self.special_ids)]
