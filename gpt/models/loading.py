@@ -30,7 +30,7 @@ from gpt.inputs import Text, ids_of
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.checkpoint import Checkpoint
 from gpt.models.checkpoints.tokenizer_formats import suggested_sampling
-from gpt.models.checkpoints.untrusted import open_safetensors, read_json
+from gpt.models.checkpoints.untrusted import open_safetensors, read_json, reading
 from gpt.models.memory import return_free_memory, use_huge_pages
 from gpt.read_only import freeze
 from gpt.sampling import SamplingParams
@@ -276,9 +276,8 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
     path = folder / CONCEPTS
     if not path.is_file():
         return None
-    packed = open_safetensors(path)
-    try:
-        tensors = unpack_tensors(packed)
+    with reading(path, "concepts.other_model"):
+        tensors = unpack_tensors(open_safetensors(path))
         found: dict[int, dict[str, Any]] = {}
         for name in tensors.keys() - {"text"}:
             layer, _, part = name.partition(".")
@@ -289,11 +288,8 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
             shapes, last_id = {each.encoder.shape, each.decoder.shape}, max(each.tokens.max(), each.promotes.max())
             fits &= shapes == {(len(each.bias), config.n_embd)} and each.tints.shape[2] == WINDOW
             fits &= int(last_id) < config.vocab_size
+        require(fits, "concepts.other_model", file=path.name)
         entries = read_json(folder / NAMES, list) if (folder / NAMES).is_file() else []
         named = [NamedConcept(**entry | {"words": tuple(entry.get("words", ()))}) for entry in entries]
         known = tuple(each for each in named if 0 <= each.feature < len(dictionaries[each.layer].bias))
-        concepts = Concepts(dictionaries, tensors["text"], known)
-    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
-        fits = False
-    require(fits, "concepts.other_model", file=path.name)
-    return concepts
+        return Concepts(dictionaries, tensors["text"], known)

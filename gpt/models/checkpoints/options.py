@@ -11,8 +11,9 @@ from typing import Any
 from gpt.config import GPTConfig, RotaryScaling, ScalingKind
 from gpt.errors import GPTError, check_integer, is_integer, is_number, require
 from gpt.models.checkpoints.families import FAMILIES, GPT2
+from gpt.models.checkpoints.files import CONFIG
 from gpt.models.checkpoints.layouts import SCALES, Layout, Options
-from gpt.models.checkpoints.untrusted import Record
+from gpt.models.checkpoints.untrusted import Record, reading
 
 Values = Mapping[str, Any]  # contents of a config.json
 MAX_LAYERS = 10_000
@@ -83,7 +84,7 @@ def read_family_options(config: Values) -> Options:
         require(value in (only, None), "layout.option_value", option=option, value=value, implemented=only)
     check_complete(values, family.theirs.values())
     check_integer(family.theirs["n_layer"], values[family.theirs["n_layer"]], 1, MAX_LAYERS)
-    try:
+    with reading(CONFIG):  # values of other types
         options: Options = {ours: values[theirs] for ours, theirs in family.theirs.items()}
         name = options["activation"]
         options["activation"] = family.activations.get(name) or our_activation(family.theirs["activation"], name)
@@ -95,10 +96,6 @@ def read_family_options(config: Values) -> Options:
             options["rotary_share"] = rotary_share(options.pop("rotary_size"), options["n_embd"] // options["n_head"])
         layers = read_layers(family, values, options["n_layer"], options["block_size"])
         return {**family.options, **options, **layers}
-    except GPTError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # values of other types
-        raise GPTError("file.damaged", file="config.json", reason=error) from None
 
 
 def rotary_share(size: int, head_size: int) -> float:
@@ -189,7 +186,7 @@ def read_layers(family: Layout, values: Values, n_layer: int, block_size: int) -
         kinds = [FULL if layer < first or (layer + 1) % every_nth == 0 else WINDOWED for layer in numbers]
     if len(kinds) != n_layer or not {*kinds} <= {FULL, WINDOWED}:
         form, value = f"[{n_layer} x {FULL} / {WINDOWED}]", values.get(option)
-        raise GPTError("layout.option_type", option=option, value=value, file="config.json", expected=form)
+        raise GPTError("layout.option_type", option=option, value=value, file=CONFIG, expected=form)
     full = tuple(layer for layer in numbers if kinds[layer] == FULL)
     if "window_rotary_base" not in family.stated and (len(full) == n_layer or window >= block_size):
         return {"unrotated_layers": unrotated}
