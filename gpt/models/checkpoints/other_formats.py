@@ -184,18 +184,17 @@ def find_model(path: Path) -> list[Path]:
 
 def read_nanochat(files: list[Path], hints: Hints) -> Contents:
     """Read a model as transformers' NanoChat, with nanochat's own epsilon."""
-    model, meta = files[0], read_json(meta_of(files[0]), dict)
-    stated = meta.get("model_config")
-    if not isinstance(stated, dict) or not NANOCHAT_OPTIONS.keys() <= stated.keys():
-        raise GPTError("file.damaged", file=meta_of(model).name, reason=f"model_config {sorted(NANOCHAT_OPTIONS)}")
+    model, meta = files[0], meta_of(files[0])
+    with reading(meta):
+        stated = read_json(meta, dict)["model_config"]
+        values = {ours: stated[name] for name, ours in NANOCHAT_OPTIONS.items()}
+        values |= {"n_ff": 4 * stated["n_embd"], "norm_eps": torch.finfo(torch.float32).eps}
     tensors, _ = open_weights(model, hints.weights)
     if newer := [name for name in tensors if re.search(r"lambdas|value_embeds|ve_gate|smear|backout", name)]:
         raise GPTError("layout.nanochat_2026", file=model.name, names=", ".join(map(strip_wrappers, newer[:3])))
     for name in [name for name in tensors if name.endswith(("wte.weight", "lm_head.weight"))]:
-        tensors[name] = tensors[name][: stated["vocab_size"]]  # without padding to a multiple of 64
+        tensors[name] = tensors[name][: values["vocab_size"]]  # without padding to a multiple of 64
     family = replace(FAMILIES["nanochat"], names=NANOCHAT_NAMES, prefix="")
-    values = {ours: stated[name] for name, ours in NANOCHAT_OPTIONS.items()}
-    values |= {"n_ff": 4 * stated["n_embd"], "norm_eps": torch.finfo(torch.float32).eps}
     options = {"model_type": "nanochat", **{family.theirs[ours]: value for ours, value in values.items()}}
     vocabulary = partial(nanochat_vocabulary, model.parent)
     return Contents(tensors, vocabulary, options, folder=model.parent, family=family)
