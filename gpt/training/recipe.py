@@ -127,13 +127,30 @@ class Recipe:
 # nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller CPU settings in its
 # README. Here the learning rate decays linearly to zero; in nanoGPT it decays to a tenth along a cosine.
 _SHAKESPEARE = Recipe(
-    n_layer=6, n_head=6, n_embd=384, bias=False, dropout=0.2, batch_size=64, held_back=0.1,
-    optimizer="adamw", adamw_lr=0.001, adamw_weight_decay=0.1, adamw_beta2=0.99, decay_from=0.02,
-)  # fmt: skip
+    n_layer=6,
+    n_head=6,
+    n_embd=384,
+    bias=False,
+    dropout=0.2,
+    batch_size=64,
+    held_back=0.1,
+    optimizer="adamw",
+    adamw_lr=0.001,
+    adamw_weight_decay=0.1,
+    adamw_beta2=0.99,
+    decay_from=0.02,
+)
 _SHAKESPEARE_CPU = replace(
-    _SHAKESPEARE, block_size=64, n_layer=4, n_head=4, n_embd=128, dropout=0.0, batch_size=12,
-    steps=2000, decay_from=0.05,
-)  # fmt: skip
+    _SHAKESPEARE,
+    block_size=64,
+    n_layer=4,
+    n_head=4,
+    n_embd=128,
+    dropout=0.0,
+    batch_size=12,
+    steps=2000,
+    decay_from=0.05,
+)
 RECIPE_PRESETS: dict[str, Recipe] = {
     "stories": Recipe(),
     "stories-llama": Recipe(bias=False, architecture="llama"),
@@ -142,9 +159,16 @@ RECIPE_PRESETS: dict[str, Recipe] = {
     "shakespeare-cpu": _SHAKESPEARE_CPU,
 }
 _LIVE = Recipe(
-    n_layer=2, n_head=4, n_embd=64, batch_size=64,
-    muon_lr=0.01, adamw_lr=0.005, muon_weight_decay=0.1, warmup=20, decay_from=0.0,
-)  # fmt: skip
+    n_layer=2,
+    n_head=4,
+    n_embd=64,
+    batch_size=64,
+    muon_lr=0.01,
+    adamw_lr=0.005,
+    muon_weight_decay=0.1,
+    warmup=20,
+    decay_from=0.0,
+)
 LIVE_RECIPES: dict[str, Recipe] = {  # for live runs: tasks, Shakespeare's text and other texts
     "sort": replace(_LIVE, steps=1000),
     "reverse": replace(_LIVE, steps=400),
