@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # x-transformers 2.31.10, torch 2.13.0: greedy generation by `AutoregressiveWrapper.generate` with its defaults, of
-# decoders with options from the README.
+# decoders with options such as shift_tokens, which the README describes.
 # Expected: the tokens that full passes rank first, as with cache_kv=False; or no cache, or an error, for options that a
 # cache does not support.
 # Seen: other tokens with shift_tokens=1, which gives half of each token's features to the next one: a token read with
