@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import subprocess
 import sys
 from ctypes import c_size_t, c_void_p
@@ -22,14 +23,12 @@ SHARDS, SLACK = 3, 128 * 2**20  # bytes for libraries, threads and the allocator
 CHILD = """
 import os
 import sys
-from ctypes import c_size_t, c_void_p
 from pathlib import Path
 import torch
 from torch import nn
 from gpt.inference.packed_weights import pack
 from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.model import meta_model
-from gpt.models import memory
 from gpt.models.loading import build, peak_bytes
 
 def memory(field):
@@ -86,15 +85,24 @@ def test_a_sharded_checkpoint_takes_no_more_memory_than_it_needs_at_its_peak(sha
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this advice")
-def test_huge_pages_are_asked_for_where_the_weights_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_huge_pages_are_asked_for_where_the_weights_are_and_not_where_memory_is_only_reserved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     weight, ranges = torch.ones(2**20), list[tuple[int, int]]()
+    reserved = torch.frombuffer(mmap.mmap(-1, weight.nbytes, flags=mmap.MAP_PRIVATE), dtype=torch.float32)
+    reserved[::2048] = 1.0  # every second page
 
     def record(name: str, start: c_void_p, size: c_size_t, advice: int) -> None:
         ranges.append((start.value or 0, size.value))
 
+    def is_asked_for(tensor: torch.Tensor) -> bool:
+        middle = tensor.data_ptr() + tensor.nbytes // 2
+        return any(start <= middle < start + size for start, size in ranges)
+
     monkeypatch.setattr(memory, "call_glibc", record)
     memory.use_huge_pages()
-    assert any(start <= weight.data_ptr() < start + size for start, size in ranges)
+    assert is_asked_for(weight)
+    assert not is_asked_for(reserved)
     monkeypatch.undo()
     memory.use_huge_pages()
     assert weight.eq(1).all()
