@@ -38,6 +38,7 @@ from typing import Any
 
 PROMPT_TOKENS, NEW_TOKENS, FAR_POSITION, FAR_TOKENS, BATCH_SIZE = 32, 128, 900, 64, 16
 CACHED_TOKENS = 1024
+SETTLE_SECONDS = 2  # for what an engine does in the background after it has loaded a model
 SHAPES = {"gpt2": "gpt2", "smollm2-135m": "SmolLM2-135M", "qwen3-0.6b": "Qwen3-0.6B"}  # names of the presets
 WEIGHT_BYTES = {"fp32": 4, "half": 2, "bf16": 2, "int8": 1}
 
@@ -187,6 +188,7 @@ def measure(name: str, folder: Path, device: str, shape: str) -> dict[str, float
     engine = LIBRARIES[library](folder, precision, device)
     engine.generate(prompt(), 4)
     memory = resident() - before
+    time.sleep(SETTLE_SECONDS)
     began = time.perf_counter()
     near = engine.generate(prompt(), NEW_TOKENS)
     far = engine.generate(prompt(FAR_POSITION - FAR_TOKENS), FAR_TOKENS)

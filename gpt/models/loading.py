@@ -24,7 +24,7 @@ from gpt.edits import Edits
 from gpt.errors import GPTError, is_integer, require
 from gpt.inference import on_zero_gpu
 from gpt.inference.cluster import DeployedModel
-from gpt.inference.engine import MAX_TEXTS, Engine
+from gpt.inference.engine import LARGE_MODEL, MAX_TEXTS, Engine
 from gpt.inference.packed_weights import SMALL_WEIGHT, half_dtype, multiplications_per_token, pack, packs_float32
 from gpt.inputs import Text, ids_of
 from gpt.model import GPT, meta_model
@@ -178,10 +178,11 @@ def build(
     if deployed is not None:
         freeze(model)
     if not mapped:
-        with torch.inference_mode(), threads_for(multiplications_per_token(model)):
+        work = multiplications_per_token(model)
+        with torch.inference_mode(), threads_for(work):
             if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
                 raise GPTError("checkpoint.logits_not_finite", model=name)
-        if device.type == "cpu":
+        if work >= LARGE_MODEL and device.type == "cpu":
             Thread(target=use_huge_pages, daemon=True).start()
     suggested = None if checkpoint.folder is None else suggested_sampling(checkpoint.folder)
     known = (checkpoint.layout, deployed, concepts, checkpoint.stored_as, suggested, bool(checkpoint.adapted))
