@@ -73,7 +73,7 @@ def use_huge_pages() -> None:
     """
     with suppress(OSError):  # not on Linux
         for start, size, resident in MAPPING.findall(SMAPS.read_text()):
-            if int(resident) > 0.9 * int(size):
+            if int(resident) > 0.75 * int(size):
                 block = ctypes.c_void_p(int(start, 16)), ctypes.c_size_t(int(size) * 1024)
                 call_glibc("madvise", *block, MADV_COLLAPSE)
 
