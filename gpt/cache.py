@@ -163,10 +163,14 @@ class KVCache:
 
     def fork(self, batch_size: int, max_length: int, length: int | None = None) -> Self:
         """Return a cache for a batch of texts that all start with the first `length` positions of this cache."""
-        n, (n_layer, _, heads, _, head_size) = self.length if length is None else length, self.kv.shape
+        check_integer("max_length", max_length, 1, self.config.block_size)
+        check_integer("batch_size", batch_size, 1)
+        n = self.length if length is None else length
+        n_layer, _, heads, _, head_size = self.kv.shape
         other = copy(self)
-        other.max_length, other.length, other._keeps_queries, other._sharing = max_length, 0, False, None
+        other._keeps_queries, other._sharing = False, None
         other._stored = self.kv.new_empty(n_layer, batch_size, heads, 0, head_size)
+        other.max_length, other.length = max_length, 0
         other.reserve(n)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
         other.advance(n)
