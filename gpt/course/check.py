@@ -55,10 +55,11 @@ def check(program: Path, steps: Sequence[Step], on_wait: Callable[[], None] = la
             return process.ask(program, test.run, inputs(test.run), test.seconds)
 
         for step in steps:
-            verdict = replace(judge_step(step, answer), printed=process.printed())
-            yield verdict
+            verdict = judge_step(step, answer)
             if verdict.state != "ok":
+                yield replace(verdict, printed=process.printed())
                 return
+            yield verdict
 
 
 def judge_step(step: Step, answer: Callable[[Test], Answer]) -> Verdict:

@@ -264,7 +264,8 @@ class DeepNetwork(nn.Module):
     def __init__(self, widths: list[int], shortcuts: bool) -> None:
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
-        self.shortcuts, self.activation = shortcuts, gelu
+        self.activation = gelu
+        self.shortcuts = shortcuts
 
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.layers:
@@ -681,20 +682,26 @@ class GroupedQueryAttention(nn.Module):
         qkv = self.c_attn(x).view(B, T, sum(self.sizes), -1).transpose(1, 2)
         q, k, v = qkv.split(self.sizes, dim=1)  # (B, nh or kv, T, hs)
         group = self.sizes[0] // self.sizes[1]  # query heads per key head
-        k, v = (each.repeat_interleave(group, dim=1) for each in (rotate(k), v))
-        heads = F.scaled_dot_product_attention(rotate(q), k, v, is_causal=True)
+        q, k = rotate(q), rotate(k)
+        k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
+        heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.c_proj(heads.transpose(1, 2).reshape(B, T, C))
 
 
 # %% no_biases: A Llama block, which has no biases.
 
 
-class LlamaBlock(TransformerBlock):
-    """(B, T, C) -> (B, T, C), with the same forward pass as in GPT-2."""
+class LlamaBlock(nn.Module):
+    """(B, T, C) -> (B, T, C)."""
 
     def __init__(self, config: Config, n_kv_head: int, n_ff: int) -> None:
-        super().__init__(config)
+        super().__init__()
         self.ln_1 = RMSNorm(config.n_embd)
         self.attn = GroupedQueryAttention(config, n_kv_head)
         self.ln_2 = RMSNorm(config.n_embd)
         self.mlp = SwiGLU(config.n_embd, n_ff)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attn(self.ln_1(x))
+        x = x + self.mlp(self.ln_2(x))
+        return x

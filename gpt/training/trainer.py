@@ -228,7 +228,9 @@ def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
         {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
     ]
     adamw = torch.optim.AdamW(groups, lr=recipe.adamw_lr, betas=(0.9, recipe.adamw_beta2))
-    optimizers = [adamw, *([Muon(matrices, recipe.muon_lr, recipe.muon_weight_decay)] if chosen else [])]
+    optimizers: list[torch.optim.Optimizer] = [adamw]
+    if chosen:
+        optimizers.append(Muon(matrices, recipe.muon_lr, recipe.muon_weight_decay))
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["full_lr"] = group["lr"]

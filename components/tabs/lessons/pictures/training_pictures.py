@@ -60,7 +60,8 @@ def run() -> Recording:
     characters = sorted(set(SONNET))
     ids = torch.tensor([characters.index(each) for each in SONNET])
     with seeded(0), torch.enable_grad():
-        model, (text, end) = TiedGPT(Config(len(characters), CONTEXT, 1, 2, 48)), split(ids)
+        model = TiedGPT(Config(len(characters), CONTEXT, 1, 2, 48))
+        text, end = split(ids)
         losses: list[float] = []
         held_out, samples = [held_out_loss(model, end)], [written(model, characters)]
         for loss in train(model, text, STEPS + 1):
