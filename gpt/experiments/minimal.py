@@ -489,6 +489,7 @@ def batch_loss(model: GPT, ids: Tensor) -> Tensor:
 
 @torch.no_grad()
 def held_out_loss(model: GPT, ids: Tensor, n: int = 10) -> float:
+    """Return the mean loss on n batches of the text that `split` held out."""
     model.eval()
     mean = sum(batch_loss(model, ids).item() for _ in range(n)) / n
     model.train()
