@@ -31,7 +31,7 @@ class Verdict:
     state: "ok", "gap" for a function that is not written yet, or "wrong".
     test: The failed test. expected, received: The results of this test, if any.
     problem, hint: What is wrong, and how to fix it, in both languages.
-    printed: The program's standard output and standard error.
+    printed: The program's standard output and standard error, if the step is not "ok".
     """
 
     step: Step

@@ -115,6 +115,15 @@ def test_nanochat_of_2026_is_refused_by_name(tmp_path: Path) -> None:
         load_model(tmp_path / "chatsft_checkpoints" / "d2" / "model_000020.pt")
 
 
+def test_nanochat_with_damaged_options_is_refused(tmp_path: Path) -> None:
+    write_nanochat(tmp_path)
+    meta = tmp_path / "chatsft_checkpoints" / "d2" / "meta_000020.json"
+    for damaged in (None, {}, {**NANOCHAT, "n_embd": None}, {**NANOCHAT, "vocab_size": "300"}):
+        meta.write_text(json.dumps({"model_config": damaged}))
+        with pytest.raises(ValueError, match=r"meta_000020\.json is damaged"):
+            load_model(meta.parent)
+
+
 def write_openai(folder: Path) -> dict[str, np.ndarray]:
     """Write a folder like OpenAI's, and return its weights. TensorFlow 2.21's Saver wrote these names in this order."""
     V, T, C = 37, 12, 8

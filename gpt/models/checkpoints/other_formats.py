@@ -192,8 +192,9 @@ def read_nanochat(files: list[Path], hints: Hints) -> Contents:
     tensors, _ = open_weights(model, hints.weights)
     if newer := [name for name in tensors if re.search(r"lambdas|value_embeds|ve_gate|smear|backout", name)]:
         raise GPTError("layout.nanochat_2026", file=model.name, names=", ".join(map(strip_wrappers, newer[:3])))
-    for name in [name for name in tensors if name.endswith(("wte.weight", "lm_head.weight"))]:
-        tensors[name] = tensors[name][: values["vocab_size"]]  # without padding to a multiple of 64
+    with reading(meta):  # the number of tokens may not be an integer
+        for name in [name for name in tensors if name.endswith(("wte.weight", "lm_head.weight"))]:
+            tensors[name] = tensors[name][: values["vocab_size"]]  # without padding to a multiple of 64
     family = replace(FAMILIES["nanochat"], names=NANOCHAT_NAMES, prefix="")
     options = {"model_type": "nanochat", **{family.theirs[ours]: value for ours, value in values.items()}}
     vocabulary = partial(nanochat_vocabulary, model.parent)

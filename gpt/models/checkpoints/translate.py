@@ -158,9 +158,9 @@ def is_tied(head: Tensor | None, wte: Tensor) -> bool:
 def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) -> GPTConfig:
     """Return the configuration. Raises ValueError if weights, options and hints contradict each other."""
     found = sizes if layout.n_head is None else {**sizes, "n_head": layout.n_head}
-    for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:
-        if stated[name] not in (found[name], None):
-            raise GPTError("layout.contradiction", name=name, stated=stated[name], found=found[name])
+    for name, value in found.items():  # in this order, so that a width is named before what follows from it
+        if name not in ("tie_weights", "qkv_bias") and stated.get(name) not in (value, None):
+            raise GPTError("layout.contradiction", name=name, stated=stated[name], found=value)
     known = {name: value for name, value in stated.items() if value is not None} | found
     for name, hint in (("n_head", hints.n_head), ("activation", hints.activation)):
         if hint is not None and known.setdefault(name, hint) != hint:
