@@ -228,14 +228,17 @@ def options_inside(entries: Mapping[str, object], determined: Collection[str] = 
     """
     found: Options = {}
     for name, place in places(entries):
+        stated: Options = {}
         for ours, names in SYNONYMS.items():
             values = [place[theirs] for theirs in names.split() if is_value(ours, place.get(theirs))]
-            if values and (name == MODEL_ARGS or ours not in determined):
-                found.setdefault(ours, values[0])
+            if values:
+                stated[ours] = values[0]
         if place.get("use_scaled_rope"):  # in Meta's params.json; the factor is not stated, but fixed for each model
-            is_large = is_integer(width := place.get("dim")) and width > LLAMA_32_WIDTH
-            factor = place.get("rope_scaling_factor") or (8.0 if is_large else 32.0)
-            found["rotary_scaling"] = RotaryScaling("llama3", factor)
+            is_small = stated.get("n_embd", 0) <= LLAMA_32_WIDTH
+            factor = place.get("rope_scaling_factor") or (32.0 if is_small else 8.0)
+            stated["rotary_scaling"] = RotaryScaling("llama3", factor)
+        kept = {ours: value for ours, value in stated.items() if name == MODEL_ARGS or ours not in determined}
+        found = kept | found
     if "activation" in found:
         found["activation"] = our_activation("activation", found["activation"])
     return found

@@ -12,7 +12,7 @@ from transformers import AutoConfig
 from gpt.config import CONTEXT, PRESETS, GPTConfig
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import FAMILIES
-from gpt.models.checkpoints.options import check_config, read_family_options
+from gpt.models.checkpoints.options import check_config, options_inside, read_family_options
 from tests.gpt.models.published import CONFIGS, published
 from tests.parity.family_models import CASES, LINEAR, OPTIONS, SIZES, reference_config
 
@@ -166,3 +166,10 @@ def test_code_that_a_repository_brings_is_not_needed_for_an_implemented_type() -
 def test_every_family_is_among_the_models_compared_with_transformers() -> None:
     assert OPTIONS.keys() == FAMILIES.keys()
     assert all(len(cases) >= 4 for cases in OPTIONS.values())
+
+
+@pytest.mark.parametrize(("name", "width", "factor"), [("dim", 2048, 32.0), ("dim", 4096, 8.0), ("n_embd", 4096, 8.0)])
+def test_the_factor_of_scaled_angles_follows_from_the_width(name: str, width: int, factor: float) -> None:
+    options = {name: width, "use_scaled_rope": True}
+    assert options_inside(options)["rotary_scaling"].factor == factor
+    assert options_inside({"config": options}, {"n_embd"})["rotary_scaling"].factor == factor
