@@ -41,3 +41,10 @@ def localize_error(problem: object) -> str:
         return t(problem.key, **values)
     key = f"error.{problem.key}"
     return t(key, **values) if key in CATALOGUES[spoken()] else problem.sentence.format(**values)
+
+
+def message_of(problem: object) -> str:
+    """Translate an error that stands alone: with a capital letter, unless it begins with the name of an argument."""
+    text = localize_error(problem)
+    first_word = problem.sentence.partition(" ")[0] if isinstance(problem, GPTError) else ""
+    return text[:1].upper() + text[1:] if first_word.isalpha() else text

@@ -18,7 +18,7 @@ import gradio as gr
 from gradio.blocks import Block
 from gradio.helpers import log_message
 
-from components.errors import PageError, Question, localize_error
+from components.errors import PageError, Question, message_of
 from components.i18n import in_all_languages, speaking, t
 from components.limits import (
     MAX_CONCURRENT_EVENTS,
@@ -210,5 +210,5 @@ def _dict(sent: object) -> dict[str, Any]:
 def error(problem: object) -> gr.Error:
     """Return a gr.Error whose message is escaped and not logged."""
     title = t("error.title")
-    text, pops_up = escape(localize_error(problem), quote=False), not isinstance(problem, Question)
+    text, pops_up = escape(message_of(problem), quote=False), not isinstance(problem, Question)
     return gr.Error(text, visible=pops_up, title=title, print_exception=False)

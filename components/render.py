@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, M
 from dataclasses import dataclass
 from typing import Any
 
-from components.errors import PageError, localize_error
+from components.errors import PageError, message_of
 from components.i18n import speaking, t
 from components.monitoring import count_error
 from components.parts import Lines
@@ -167,7 +167,7 @@ def changes(name: str, draw: Draw, s: Snapshot, sent: dict[Any, Any]) -> dict[st
     except Pending:
         is_waiting = True
     except Exception as problem:
-        failed = localize_error(problem) if problem is reads.problem else t("view.failed")
+        failed = message_of(problem) if problem is reads.problem else t("view.failed")
         if problem is not reads.problem:
             count_error("drawing", problem)
     last = {} if before is None else before.fields

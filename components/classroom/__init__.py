@@ -29,7 +29,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from components.errors import PageError, localize_error
+from components.errors import PageError, message_of
 from components.events import Events
 from components.i18n import LANGUAGES, Language
 from components.limits import MAX_CLASSES, MAX_FOLLOWERS, MAX_SHORT_LINKS
@@ -291,7 +291,7 @@ class Classroom:
                 parse(text[:MAX_TEXT_CHARS])
                 answer["stops"] = _link(base + shorten(encode({"class": named(text)})))
         except ValueError as problem:
-            answer["problem"] = localize_error(problem)
+            answer["problem"] = message_of(problem)
         if room is not None:
             answer["room"] = _link(f"{base}?follow={room.code}") | {"code": room.code}
         session.change(ClassState, answer=answer | {"sequences": list(SEQUENCES.values())})

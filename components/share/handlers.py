@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from components.errors import PageError, localize_error
+from components.errors import PageError, message_of
 from components.i18n import t
 from components.labels import shortened, token_text
 from components.parts import Handler, Part, Queue
@@ -120,7 +120,7 @@ def answer_link(pages: Pages, session: Session, sent: dict[str, Any]) -> None:
     try:
         answer = _copied(page_query(pages, session), "share.link.copied") | {"query": True}
     except ValueError as problem:  # or an invalid seed
-        answer = _told(localize_error(problem))
+        answer = _told(message_of(problem))
     session.change(ShareState, link=answer)
 
 
@@ -133,7 +133,7 @@ def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
             with session.lock.reading():
                 answer = _saved(session, what)
     except ValueError as problem:
-        answer = _told(localize_error(problem))
+        answer = _told(message_of(problem))
     session.change(ShareState, files=answer)
 
 

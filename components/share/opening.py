@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from components.concepts import steer
-from components.errors import localize_error
+from components.errors import message_of
 from components.i18n import speaking, t
 from components.limits import MAX_LENGTH
 from components.share.address import Places, show_place
@@ -48,7 +48,7 @@ class LinkRequest:
         with speaking(session.language, exact=session.numbers):  # the link may have just chosen another language
             sentences = [t("share.refused", names=", ".join(self.refused))] if self.refused else []
             if self.problem is not None:
-                sentences.append(localize_error(self.problem))
+                sentences.append(message_of(self.problem))
         if sentences:
             session.notice = Message("share.note", {"note": " ".join(sentences)})
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from plotly.utils import PlotlyJSONEncoder
 
-from components.errors import NothingToShow, localize_error
+from components.errors import NothingToShow, message_of
 from components.i18n import t
 from components.parts import Action, Draw, Handler, Part, Queue
 from components.state.snapshot import Message
@@ -105,7 +105,7 @@ def says(name: str, text: Callable[[Any], Said], *, kind: Kind = "lead") -> Part
         said = text(s)
         if isinstance(said, Message):
             return {"text": t(said.key, **said.values)}
-        return {"text": "" if said is None else localize_error(said)}
+        return {"text": "" if said is None else message_of(said)}
 
     classes = ("gb-sentence", f"gb-{kind}")
     return widget("sentence", name, template=_TEMPLATES[kind], classes=classes, empty={"text": ""}, draw=draw)

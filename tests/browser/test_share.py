@@ -121,7 +121,7 @@ def test_a_document_that_was_saved_opens_again_and_a_file_that_is_none_is_a_sent
     download.value.save_as(kept)
     pick = opened.locator("#share-files input[type=file]")
     for content, sentence in (
-        (b"<script>alert(1)</script>", "the file is not JSON"),
+        (b"<script>alert(1)</script>", "The file is not JSON"),
         (b"x" * 4_000_001, "the limit is 4 MB"),
         (kept.read_bytes().replace(b'"stories"', b'"<img src=x onerror=alert(1)>"'), "not in the list of models"),
     ):

@@ -89,7 +89,7 @@ def test_every_page_error_has_a_key_of_the_catalogues_and_its_values_and_no_othe
 def test_what_the_page_shows_at_its_edge_is_in_its_language_and_holds_no_tag():
     problem = GPTError("file.unknown", SENTENCES["file.unknown"], path="<b>x</b>")
     assert spoken_in("zh", error, problem).message == "找不到文件或文件夹 &lt;b&gt;x&lt;/b&gt;"
-    assert error(problem).message == "there is no file or folder &lt;b&gt;x&lt;/b&gt;"
+    assert error(problem).message == "There is no file or folder &lt;b&gt;x&lt;/b&gt;"
 
 
 def test_a_page_error_is_a_sentence_of_the_catalogues():

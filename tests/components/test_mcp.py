@@ -137,7 +137,7 @@ def test_the_older_transport_whose_calls_are_not_counted_is_closed(url: str) -> 
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("ablate", {"prompt": DOG, "heads": [[9, 0]]}, "layer 9 does not exist: the model has layers 0 to 7"),
+        ("ablate", {"prompt": DOG, "heads": [[9, 0]]}, "Layer 9 does not exist: the model has layers 0 to 7"),
         ("loss", {"text": "a " * 5000}, "The text is 5,001 tokens long; the limit here is 4,096."),
         ("next_token", {}, "Input validation error: 'prompt' is a required property"),
         ("next_token", {"prompt": 5}, "Input validation error: 5 is not of type 'string'"),

@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from components.concepts import concept_name, sliders, strengths
-from components.errors import NothingToShow, localize_error
+from components.errors import NothingToShow, message_of
 from components.i18n import t
 from components.kit import Tab, caption, card, column, columns, says
 from components.labels import visible_token
@@ -162,7 +162,7 @@ def draw_foot(s: Any) -> dict[str, Any]:
     later = CHALLENGES[CHALLENGES.index(challenge) + 1 :]
     return {
         "open": challenge.key,
-        "verdict": localize_error(problem) if isinstance(problem, ValueError) else str(found.verdict if found else ""),
+        "verdict": message_of(problem) if isinstance(problem, ValueError) else str(found.verdict if found else ""),
         "solved": found is not None and found.verdict.done,
         "tried": s[Play].answer != Answer(challenge.text),
         "score": None if found is None else found.verdict.values.get("score"),

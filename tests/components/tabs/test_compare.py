@@ -125,7 +125,7 @@ def test_both_strips_grow_in_step_and_only_at_their_end(session):
     [
         ("word " * 300, "1", "stories", "Left: The prompt has"),
         ("", "-1", "no such model", "seed must be a whole number"),
-        ("The dog", "1", "no such model", "there is no model"),
+        ("The dog", "1", "no such model", "There is no model"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_and_the_last_result_stays(session, prompt, seed, model, says):

@@ -141,7 +141,7 @@ def test_a_model_that_does_not_come_can_be_picked_again(session: Session, has_te
         session.document = None
     for _ in range(2):
         run(generation.pick_model(session, "nowhere"))
-        assert "there is no model" in drawn(session, "notice")["text"].lower()
+        assert "There is no model" in drawn(session, "notice")["text"]
         assert session.model == "stories"
     loading = generation.pick_model(session, "untrained")
     next(loading)

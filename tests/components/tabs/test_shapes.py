@@ -148,7 +148,7 @@ def test_what_cannot_be_built_is_one_sentence_until_a_control_is_moved_and_the_l
         assert all(after[view] == before[view] for view in ("random", "trained", "status", "stages"))
         assert session.state(Building).job is None
 
-    for name, value, says in (("prompt", "word " * 300, "the prompt"), ("model", "none", "no model")):
+    for name, value, says in (("prompt", "word " * 300, "The prompt"), ("model", "none", "no model")):
         own = getattr(session, name)
         setattr(session, name, value)
         refused(says)
