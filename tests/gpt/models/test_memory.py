@@ -83,23 +83,7 @@ def test_a_sharded_checkpoint_takes_no_more_memory_than_it_needs_at_its_peak(sha
         assert needed / 2 < peak < needed + mapped + SLACK, line
 
 
-SMAPS = """\
-563862ec8000-563862eca000 rw-p 00000000 fe:00 260386                     /usr/lib/of_a_file.so
-Size:                  8 kB
-KernelPageSize:        4 kB
-MMUPageSize:           4 kB
-Rss:                   8 kB
-7f1000000000-7f1000800000 rw-p 00000000 00:00 0                          [heap]
-Size:               8192 kB
-KernelPageSize:        4 kB
-MMUPageSize:           4 kB
-Rss:                8188 kB
-7f2000000000-7f2000800000 rw-p 00000000 00:00 0 
-Size:               8192 kB
-KernelPageSize:        4 kB
-MMUPageSize:           4 kB
-Rss:                4096 kB
-"""
+BLOCK = "{} rw-p 00000000 {}\nSize: 8192 kB\nKernelPageSize: 4 kB\nMMUPageSize: 4 kB\nRss: {} kB\n"
 
 
 def test_huge_pages_are_asked_for_where_a_block_of_memory_is_in_use(
@@ -110,7 +94,10 @@ def test_huge_pages_are_asked_for_where_a_block_of_memory_is_in_use(
     def record(name: str, start: c_void_p, size: c_size_t, advice: int) -> None:
         advised.append((start.value or 0, size.value))
 
-    (tmp_path / "smaps").write_text(SMAPS)
+    of_file = BLOCK.format("563862ec8000-5638636c8000", "fe:00 260386  /usr/lib/of_a_file.so", 8192)
+    in_use = BLOCK.format("7f1000000000-7f1000800000", "00:00 0  [heap]", 8188)
+    reserved = BLOCK.format("7f2000000000-7f2000800000", "00:00 0 ", 4096)
+    (tmp_path / "smaps").write_text(of_file + in_use + reserved)
     monkeypatch.setattr(memory, "SMAPS", tmp_path / "smaps")
     monkeypatch.setattr(memory, "call_glibc", record)
     memory.use_huge_pages()
