@@ -100,5 +100,5 @@ def test_a_program_that_fails_is_not_opened_and_says_why(tmp_path: Path) -> None
     (tmp_path / PROGRAM).write_text("1 / 0", encoding="utf-8")
     session = Session(None)
     list(open_model(partial(open_program, MY_GPT, tmp_path / PROGRAM), session))
-    assert shown(session)["build-notice"]["text"] == "your GPT: line 1, ZeroDivisionError: division by zero\n    1 / 0"
+    assert shown(session)["build-notice"]["text"] == "Your GPT: line 1, ZeroDivisionError: division by zero\n    1 / 0"
     assert MY_GPT not in list_models()
