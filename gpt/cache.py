@@ -216,5 +216,5 @@ def with_room(rows: Tensor, length: int, count: int, limit: int) -> Tensor:
     with torch.inference_mode(False):  # the result can be written to in any mode
         grown = rows.new_empty(*rows.shape[:-2], capacity, rows.shape[-1])
         grown[..., :length, :] = rows[..., :length, :]
-    release_threads()  # otherwise each text's thread keeps some, which slow down the passes
+    release_threads()  # that the copy has started; with those of many texts, all would sleep between operations
     return grown

@@ -376,7 +376,7 @@ class GPT(Module):
             if cache is None:
                 edits.check_text(S)
         if trace is not None:
-            trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap, edits=edits)
+            trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap, edits)
         positions, length = torch.arange(start, S, device=idx.device), S  # (T,)
         is_causal, attn_mask = T > 1 and start == 0, None
         if attention_mask is not None:

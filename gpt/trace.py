@@ -120,7 +120,7 @@ class Trace(_View):
         self.n_blocks: int | None = None
         self.edits: Any = None
         self.tensors: dict[str, Tensor] = {}
-        self.numbers: tuple[float | None, ...] = None, None
+        self.numbers: tuple[float | None, float | None] = None, None
 
     def blocks_needed(self, n_layer: int) -> int | None:
         """Return how many blocks the names in `only` need; None if they need a complete pass."""
@@ -134,9 +134,9 @@ class Trace(_View):
             return name in self.only or f"layers.{layer}.{name}" in self.only
         return not ((name in ATTENTION and not self.attention) or (name in FULL and not self.full))
 
-    def begin(self, n_layer: int, *numbers: float | None, edits: Any = None) -> None:
-        """Discard the contents and create empty layers. numbers: their score_scale and score_cap."""
-        self.edits, self.tensors, self.numbers = edits, {}, numbers or (None, None)
+    def begin(self, n_layer: int, scale: float | None = None, cap: float | None = None, edits: Any = None) -> None:
+        """Discard the contents and create empty layers. scale, cap: those of the attention scores."""
+        self.edits, self.tensors, self.numbers = edits, {}, (scale, cap)
         self.layers = [LayerTrace(self.tensors, layer, *self.numbers) for layer in range(n_layer)]
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:
@@ -154,7 +154,7 @@ class Trace(_View):
     def of_text(self, row: int, length: int) -> Trace:
         """Return the trace of one text in a batch, as views without the padding that follows its first tokens."""
         one = Trace(attention=self.attention, full=self.full, gradients=self.gradients, only=self.only)
-        one.begin(len(self.layers), *self.numbers, edits=self.edits)
+        one.begin(len(self.layers), *self.numbers, self.edits)
         for name, value in self.tensors.items():
             if name != "position_embedding":  # (T, C), the same for all texts
                 value = value[row : row + 1]

@@ -177,7 +177,7 @@ class Inference:
         return self.width in m.shape if len(m.shape) == 3 else m.shape == (self.width // m.copies, self.width)
 
     def find_feed_forward(self) -> None:
-        """Find the feed-forward matrices. The expansion is identified by its bias, by words, or by its orientation."""
+        """Find the feed-forward matrices. The first is told by its bias, by words in its name, or its orientation."""
         C = self.width
         pair = [module for module in self.block if len(module.shape) == 2]
         gates = [module for module in pair if module.has(GATES)]

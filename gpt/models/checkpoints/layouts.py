@@ -199,7 +199,7 @@ class NamesInferred(Unclear):
 
 
 class ScaleUnknown(GPTError):
-    """Raised when attention scores may be scaled in two ways. Its values are the widths of SCALES."""
+    """Raised when attention scores may be scaled in two ways. Its `values` map each of SCALES to its width."""
 
 
 class NamesUnknown(GPTError):
