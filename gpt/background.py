@@ -86,7 +86,7 @@ def threads_for(multiplications: float) -> AbstractContextManager[Any]:
 
 
 def release_threads() -> None:
-    """End the OpenMP threads that belong to the calling thread.
+    """End the OpenMP threads that belong to the calling thread. Call it before the thread waits.
 
     If a process has more OpenMP threads than the CPU has cores, threads sleep between parallel regions instead of
     spinning, and waking them up takes longer than a small matrix product.

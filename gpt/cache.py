@@ -10,7 +10,6 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 
-from gpt.background import release_threads
 from gpt.config import GPTConfig
 from gpt.errors import GPTError, check_integer
 from gpt.layers import attention_scores
@@ -216,5 +215,4 @@ def with_room(rows: Tensor, length: int, count: int, limit: int) -> Tensor:
     with torch.inference_mode(False):  # the result can be written to in any mode
         grown = rows.new_empty(*rows.shape[:-2], capacity, rows.shape[-1])
         grown[..., :length, :] = rows[..., :length, :]
-    release_threads()  # that the copy has started; with those of many texts, all would sleep between operations
     return grown

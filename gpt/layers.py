@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from gpt.config import GPTConfig
 from gpt.errors import check_choice
+from gpt.read_only import ReadOnlyTensor, ordinary
 
 _global_generator = threading.Lock()
 
@@ -202,9 +203,12 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         own: dict[str, Any] = self._parameters  # see Module
-        if "weight" in own and "bias" in own:
-            return F.linear(x, own["weight"], own["bias"])
-        return super().forward(x)  # pruned or parametrised
+        if "weight" not in own or "bias" not in own:  # pruned or parametrised
+            return super().forward(x)
+        weight, bias = own["weight"], own["bias"]
+        if isinstance(weight, ReadOnlyTensor):  # what F.linear would do, in 5 microseconds less
+            return weight.stored.linear(x, ordinary(bias))
+        return F.linear(x, weight, bias)
 
 
 def softcap(x: Tensor, cap: float | None) -> Tensor:

@@ -64,11 +64,8 @@ class ReadOnlyTensor(Tensor):
         cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Handle functions that need a format's own methods, or that torch would not pass to `__torch_dispatch__`."""
-        found = FUNCTIONS.get(function)
-        if found is not None:
-            return found(*args, **kwargs or {})
         with torch._C.DisableTorchFunctionSubclass():
-            return function(*args, **kwargs or {})
+            return FUNCTIONS.get(function, function)(*args, **kwargs or {})
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]

@@ -369,7 +369,7 @@ STAGES = {"temperature": apply_temperature, "top_k": keep_top_k, "top_p": keep_t
 
 def keep_from(logits: np.ndarray, least: np.float32, count: int) -> np.ndarray:
     """Keep the `count` largest logits; `least` is the smallest of them. Ties go to the lower id."""
-    kept = torch.threshold(torch.from_numpy(logits), float(least), -math.inf).numpy()  # values above `least`
+    kept = np.where(logits > least, logits, np.float32(-math.inf))
     tied = np.flatnonzero(logits == least)[: count - np.count_nonzero(logits > least)]
     kept[tied] = logits[tied]
     return kept

@@ -22,7 +22,7 @@ from components.api.text import TextEndpoints
 from components.events import QUEUES, error_messages
 from components.parts import Queue
 from components.state.admission import ANALYSES
-from gpt.background import threads_for
+from gpt.background import release_threads, threads_for
 
 
 def register_endpoints(app: gr.Blocks, default_model: str) -> None:
@@ -88,7 +88,9 @@ def answering(function: Callable[..., Any], queue: Queue) -> Callable[..., Any]:
 
     def streaming(*args: Any, **kwargs: Any) -> Iterator[str]:
         with error_messages():
-            yield from call(**named(args, kwargs))
+            for line in call(**named(args, kwargs)):
+                release_threads()  # another thread may draw the next token
+                yield line
 
     def at_once(*args: Any, **kwargs: Any) -> Any:
         given = named(args, kwargs)

@@ -14,6 +14,7 @@ from components.monitoring import FIRST_TOKEN
 from components.state.session import Session
 from components.state.snapshot import Message, Throughput
 from gpt import Generation, LoadedModel, Step
+from gpt.background import release_threads
 from gpt.inference.admission import AdmissionQueue, Place
 
 T = TypeVar("T")
@@ -54,6 +55,8 @@ class Admission:
             now, interval = time.perf_counter(), max(UPDATE_SECONDS, *map(min_update_interval, self._models))
             is_due = step is None or now - updated >= interval
             updated = now if is_due and step is not None else updated
+            if is_due:
+                release_threads()  # another thread may draw the next token
             yield step, is_due
             due = time.perf_counter() if step is None or not pace() else due + 1 / pace()  # waits are not caught up
             seconds = max(0.0, due - time.perf_counter())

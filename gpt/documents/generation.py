@@ -7,7 +7,7 @@ import threading
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gpt.analysis.predictions import TextStatistics, text_statistics, token_statistics
-from gpt.background import threads_for
+from gpt.background import SMALL_WORK, release_threads, threads_for
 from gpt.cache import KVCache, with_room
 from gpt.documents.document import KEYS, TYPED, Document, Origin, TokenTree, common_prefix_length
 from gpt.documents.edit_text import format_edits, parse_edits
@@ -35,7 +35,6 @@ from gpt.trace import Trace
 
 READ_SECONDS = 2.0  # time limit for a replica to read a text
 MAX_AWAY_SECONDS = 20.0  # maximum time that `Generation.steps` waits for an unreachable cluster
-MAX_SERIAL = 2**15  # up to this number of elements, torch uses one thread in any case
 NO_EDITS = Edits()
 MAX_LOSSES = 5  # limit on consecutive replica failures without a new token
 FLOAT32 = "<f4"  # little-endian
@@ -375,8 +374,7 @@ class Generation(Document):
             self._read_here(samples=True)
             position = len(self.ids) - 1
             logits = self.logits(position) if self.held else self._logits(position)
-            with threads_for(len(logits)) if len(logits) > MAX_SERIAL else nullcontext():
-                draw = sample(logits, params, position=len(self.dropped) + len(self.ids), previous_ids=self.ids)
+            draw = sample(logits, params, position=len(self.dropped) + len(self.ids), previous_ids=self.ids)
         finally:
             self._engine.wake_next()
         return draw, time.perf_counter() - began, None
@@ -479,7 +477,7 @@ def stream(
     elif not local and loaded.deployed is not None:
         send = loaded.deployed.stream
     draws = send and drawn_elsewhere(send, lambda: document.request(params, left, slides=slides))
-    with closing(draws) if draws else nullcontext():
+    with closing(draws) if draws else threads_for(SMALL_WORK):
         while left > 0 and not document._engine.stopped:
             if slides and document.full:
                 document = document.without_first()
@@ -551,6 +549,7 @@ def replies(
     key = document.key
 
     def reply() -> dict[str, Any]:
+        release_threads()  # another thread may draw the next token
         states = b64encode(document.states()[start:].float().cpu().numpy().astype(FLOAT32).tobytes()).decode()
         return {"draws": draws, "start": start, "states": states, "seconds": seconds}
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakSet
@@ -18,7 +18,7 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 
-from gpt.background import SMALL_WORK, openmp, threads_for
+from gpt.background import SMALL_WORK, openmp, release_threads
 from gpt.cache import KVCache
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -141,6 +141,7 @@ class Engine:
             self._leave(request)
             if not samples:
                 self.wake_next()
+                release_threads()
 
     def wake_next(self) -> None:
         """Wake the caller of the next request that is done, if one sleeps. A call too many does no harm."""
@@ -168,12 +169,14 @@ class Engine:
     def logits(self, states: Tensor) -> Tensor:
         """Compute logits from final-norm states: (B, C) -> (B, vocab_size), float32."""
         with self._threads(len(states)):
-            return self.model.logits(states).float()
+            logits = self.model.logits(states).float()
+        release_threads()
+        return logits
 
     def _threads(self, n_tokens: int) -> AbstractContextManager[None]:
         per_token = self.multiplications_per_token
         if per_token >= LARGE_MODEL or per_token * n_tokens >= SMALL_WORK:
-            return threads_for(SMALL_WORK)
+            return nullcontext()
         torch.get_num_threads()  # see threads_for
         return openmp().limit(limits=1)
 
@@ -197,6 +200,7 @@ class Engine:
                 if not request.done:
                     self.wake_next()
             else:
+                release_threads()
                 request.woken.wait()
 
     def _leave(self, request: ReadRequest) -> None:
