@@ -81,13 +81,14 @@ def in_all_languages(key: str, **values: object) -> dict[Language, str]:
 
 
 def _without_cjk_spaces(sentence: str, values: dict[str, object]) -> str:
-    """Remove the space between a placeholder and the surrounding text if the value is Chinese at that end.
+    """Remove the space between a placeholder and the text around it if the value is Chinese or quoted at that end.
 
     Spaces beside a "·" are kept.
     """
 
     def is_cjk(name: str, end: slice) -> bool:
-        return "\u4e00" <= str(values.get(name, ""))[end] <= "\u9fff"
+        edge = str(values.get(name, ""))[end]
+        return "\u4e00" <= edge <= "\u9fff" or edge in ("“", "”")
 
     def before(found: re.Match[str]) -> str:
         return "" if is_cjk(found[1], slice(1)) else " "

@@ -43,14 +43,14 @@ export function speak(chosen) {
   return (loading = mine);
 }
 
-const isChinese = (/** @type {string | undefined} */ character) => character !== undefined && character >= "\u4e00" && character <= "\u9fff";
+const needsNoSpace = (/** @type {string | undefined} */ character) => character !== undefined && /[\u4e00-\u9fff“”]/.test(character);
 
-/** Removes the space between a value that is Chinese at that end and the text around it, except beside a "·". @param {string} text @param {Record<string, any>} values */
+/** Removes the space between a value that is Chinese or quoted at that end and the text around it, except beside a "·". @param {string} text @param {Record<string, any>} values */
 function withoutSpaces(text, values) {
   for (const [name, value] of Object.entries(values)) {
     const characters = String(value);
-    if (isChinese(characters.at(0))) text = text.replace(new RegExp(`(?<!·) \\{${name}\\}`, "g"), `{${name}}`);
-    if (isChinese(characters.at(-1))) text = text.replace(new RegExp(`\\{${name}\\} (?!·)`, "g"), `{${name}}`);
+    if (needsNoSpace(characters.at(0))) text = text.replace(new RegExp(`(?<!·) \\{${name}\\}`, "g"), `{${name}}`);
+    if (needsNoSpace(characters.at(-1))) text = text.replace(new RegExp(`\\{${name}\\} (?!·)`, "g"), `{${name}}`);
   }
   return text;
 }

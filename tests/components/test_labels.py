@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from components.i18n import speaking
+from components.i18n import speaking, t
 from components.labels import (
     alone,
     bar_label,
@@ -80,6 +80,8 @@ def test_a_token_in_a_sentence_has_no_space_before_it_and_a_part_of_a_character_
     assert [quoted(tokenizer, token) for token in (cat, space, part)] == ["“cat”", "“·”", "part of a character"]
     with speaking("zh", exact=False):
         assert quoted(tokenizer, part) == "半个字符"
+        values = {"word": "“雨”", "token": "“wet”", "before": "9%", "after": "1%"}
+        assert t("hidden.says", **values) == "遮住“雨”以后，“wet”的概率从 9% 降到 1%。"
     with speaking("en", exact=True):
         assert quoted(tokenizer, cat) == "“·cat”"
         assert "\\x" in quoted(tokenizer, part)
