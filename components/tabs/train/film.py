@@ -242,7 +242,7 @@ def _shares(shown: Shown) -> list[Share]:
         return []
     pinned = np.array([shares_of_next(each, run)[layer, head] for each in evaluations])
     return [
-        (t("train.curve.accuracy"), np.array([each.accuracy for each in evaluations]), "after"),
+        (t("train.curve.accuracy"), np.array([each.accuracy for each in evaluations]), "text"),
         (t("train.curve.pinned", layer=layer, head=head), pinned, "attention"),
     ]
 
