@@ -62,7 +62,7 @@ function dressed(figure, root, width, partners) {
     width,
     paper_bgcolor: card,
     plot_bgcolor: card,
-    modebar: { bgcolor: card, color: muted, activecolor: text },
+    modebar: { bgcolor: "transparent", color: muted, activecolor: text },
     font: { family: getComputedStyle(root).fontFamily, size: 12, color: muted },
     hoverlabel: { bgcolor: raised, bordercolor: line, font: { family: mono, size: 12, color: text } },
   };
