@@ -41,7 +41,7 @@ WATCH_SHIFTS = """() => {
   const { animate } = Element.prototype;
   window.moved = []; // rows of the bars that slid over others
   Element.prototype.animate = function (...how) {
-    window.moved.push(this.textContent);
+    if (this.closest("#bars")) window.moved.push(this.textContent);
     return animate.apply(this, how);
   };
 }"""
