@@ -168,7 +168,7 @@ def _card(s: Snapshot) -> str:
         '<span class="first-run"><span class="first-button first-primary" '
         f'data-same="#generate">{_text("generate")}</span></span>'
         f'<span class="first-slider">{_text("temperature")}<i style="--at:{temperature / high:.0%}"></i>'
-        f"</span>{_button(t('film.open'), 'first-film')}"
+        f"</span>{_button(t('controls.more'), 'first-controls')}{_button(t('film.open'), 'first-film')}"
         f"{_button(t('hero.write'), 'first-own')}</div></div>"
     )
 

@@ -92,12 +92,14 @@ def test_a_browser_in_chinese_has_a_first_screen_in_chinese_before_gradio_and_op
     visitor.goto(site)
     expect(visitor.locator("#first-screen")).to_contain_text("续写")
     expect(visitor.locator("#first-screen")).to_contain_text(EXAMPLES["zh"]["example.verse"])
+    places = [visitor.locator(f"#first-screen {each}").bounding_box() for each in (".gb-copy", ".gb-others")]
     visitor.close()
     visitor = browser.new_page(locale="zh-CN")
     visitor.goto(site)
     expect(visitor.locator("#first-screen")).to_have_count(0)
     expect(visitor.locator("#prompt textarea")).to_have_value(re.compile(f"^{EXAMPLES['zh']['example.verse']}"))
     expect(picked(visitor, "model")).to_have_text(re.compile("唐宋诗"))
+    assert [visitor.locator(each).bounding_box() for each in ("#prompt .gb-copy", "#bars .gb-others")] == places
     visitor.locator("#write-own").click()  # opens the workbench
     open_more_controls(visitor)
     visitor.locator("#example-title").click()
