@@ -288,11 +288,11 @@ def learning_curve(
     return style.figure(
         data,
         style.axis(t("train.curve.step"), type="log", range=whole, anchor=bottom) | numbers,
-        style.axis(t("train.curve.loss"), domain=[0.56 if shares else lowest + 0.04, 1.0], range=[0, 1.08 * highest]),
+        style.axis(t("train.curve.loss"), domain=[0.56 if shares else lowest + 0.04, 1.0], range=[0, 1.2 * highest]),
         height=380 if shares else 320,
         margin=(56, 12, 8, 40),
         shapes=[style.rule(y=guessing, color=style.LIGHT["muted"], dash="dot"), style.rule(x=max(shown, ZERO_AT))],
-        annotations=[style.note(guess, xref="paper", x=1, y=guessing, xanchor="right", yanchor="top")],
+        annotations=[style.note(guess, xref="paper", x=1, y=guessing, xanchor="right", yanchor="bottom")],
         **panels,
     )
 
