@@ -34,7 +34,6 @@ from gpt.models.registry import add_loaded
 
 MY_GPT = "my-gpt"  # name of the learner's model
 FOLDER = Path("my-gpt")
-COMMANDS = f"python -m gpt.course start {FOLDER}\npython -m gpt.course watch {FOLDER}"
 OPENS = "8"  # step that completes the GPT
 ROWS, COLUMNS = 16, 24  # size of the window around the first wrong number in a tensor
 
@@ -209,7 +208,8 @@ def cards(folder: Path | None) -> list[Callable[[], Card]]:
     It is None on pages that other people can open, because the program would run on this machine.
     """
     intro = kit.question("build.question"), kit.lead("build.lead")
-    commands = kit.code_text("build-commands", "build.commands", lambda s: COMMANDS)
+    lines = [f"python -m gpt.course {command} {folder or FOLDER}" for command in ("start", "watch")]
+    commands = kit.code_text("build-commands", "build.commands", lambda s: "\n".join(lines))
     if folder is None:
         return [kit.card("build", *intro, kit.lead("build.elsewhere"), commands)]
     found = kit.column(
