@@ -13,6 +13,7 @@ from components.next_tokens import best
 from components.state.admission import measured, min_update_interval
 from components.state.settings import sampling_params
 from gpt import distribution, generate, list_models, with_seed
+from gpt.background import release_threads
 from gpt.errors import check_integer
 from gpt.models.registry import models_in_memory, title
 from gpt.tokenizer import prompt_ids
@@ -96,7 +97,7 @@ class TextEndpoints(Endpoints):
                     yield ready[len(sent) if delta else 0 :]
                     shown, sent = now, ready
                 for _ in place.after_token():
-                    pass
+                    release_threads()
         if sent != text:
             yield text[len(sent) if delta else 0 :]
 
