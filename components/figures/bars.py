@@ -169,7 +169,7 @@ def layer_bars(parts: Mapping[str, np.ndarray], ends: Sequence[tuple[str, float]
         [*(name for name, _ in ends), *("" if layer % every else str(layer) for layer in range(n_layer))],
         {name: np.concatenate([outside, values]) for name, values in parts.items()},
         colours=("attention", "text"),
-        x_title=t("attention.layer"),
+        x_title=t("stream.layer"),
         y_title=t("why.parts.logit"),
         tip="+.3f",
     )

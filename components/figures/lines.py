@@ -106,7 +106,7 @@ def path_lines(
     ranks = {"type": "log", "range": [1.05 * top, -0.08 * top], "tickvals": [10**i for i in range(int(top) + 1)]}
     return style.figure(
         data,
-        style.axis(t("attention.layer"), range=[-0.2, n_layer - 0.3], anchor="y2", tickvals=layers),
+        style.axis(t("stream.layer"), range=[-0.2, n_layer - 0.3], anchor="y2", tickvals=layers),
         style.axis(t("pipeline.probability"), domain=[0.54, 1], range=[-0.04, 1.04], tickformat=".0%", nticks=3),
         yaxis2=style.axis(rank_title, domain=[0, 0.46], tickformat=",d") | ranks,
         height=336 if several else 300,

@@ -49,7 +49,7 @@ def _scale_title(title: str, margin: int) -> dict[str, Any]:
 
 
 def _layers_axis(n_layer: int) -> dict[str, Any]:
-    return style.steps_axis(n_layer, t("attention.layer"), range=[n_layer - 0.5, -0.5])
+    return style.steps_axis(n_layer, t("stream.layer"), range=[n_layer - 0.5, -0.5])
 
 
 def _layer_map(
@@ -226,7 +226,7 @@ def head_map(
     if selected is not None:
         layer, head = selected
         frames = [style.outline((0, n_head - 1) if head is None else (head, head), (layer, layer))]
-    across = style.steps_axis(n_head, t("attention.head"), range=[-0.5, n_head - 0.5])
+    across = style.steps_axis(n_head, t("stream.head"), range=[-0.5, n_head - 0.5])
     return _layer_map(cells | _scale_above([low, largest], names), across, title, frames, 40, 40)
 
 
