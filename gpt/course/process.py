@@ -25,7 +25,6 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 POLL_SECONDS = 0.005  # interval between checks for an answer
-START_SECONDS = 60.0  # time limit for importing torch
 
 Answer = dict[str, Any]  # see above
 
@@ -60,11 +59,12 @@ class LearnerProcess:
         with suppress(BrokenPipeError):
             self._process.stdin.write(b"%d\n" % number)
             self._process.stdin.flush()
-        until = time.monotonic() + seconds + (START_SECONDS if number == 0 else 0)
+        began = time.monotonic()
         while not path.exists():
             if self._process.poll() is not None and not path.exists():
                 return {"error": "ended", "message": "", "line": 0, "code": ""}
-            if time.monotonic() > until:
+            began = time.monotonic() if (self.folder / f"{number}.job").exists() else began  # until torch is imported
+            if time.monotonic() > began + seconds:
                 self._process.kill()
                 return {"error": "late", "message": f"{seconds:g}", "line": 0, "code": ""}
             self.on_wait()

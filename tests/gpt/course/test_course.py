@@ -137,8 +137,7 @@ def test_a_program_that_fails_gets_a_sentence(tmp_path: Path) -> None:
             assert problem in verdict.problem.en
 
 
-def test_a_loop_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.course.process.START_SECONDS", 0.5)
+def test_a_loop_without_end_is_stopped(tmp_path: Path) -> None:
     (tmp_path / PROGRAM).write_text("while True:\n    pass", encoding="utf-8")
     endless = Test(Words("", ""), "result = 1", seconds=0.1)
     step = Step("1", Words("", ""), Words("", ""), "", (endless,), ())
