@@ -27,6 +27,9 @@ os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
 os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
 # oneDNN caches a compiled matrix product (0.1 MB) per shape, by default for the last 1,024 shapes.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+# OpenMP's threads wait for one another in a loop, by default for about a millisecond. If other work occupies a core,
+# the loop runs instead of the thread that is waited for. With a shorter one, four texts of GPT-2 are 1.5 times as fast.
+os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 FINISH_SECONDS = 8.0  # time after SIGTERM for texts to finish; any still running then stop before their next token
 CLUSTER_SECONDS = 90.0  # longest wait for a cluster at startup
