@@ -4,8 +4,8 @@
 # Expected: gradients that are rounded to bfloat16 once, within 1 % of those in float32, as Linear has them.
 # Seen: Embedding and LayerNorm add one token after the other in bfloat16, and a sum stops growing at 256 times the
 # number that is added. If each token adds 1, the embedding of the frequent token gets 256 instead of 2,048, and the
-# bias of LayerNorm 512 (256 for each thread) instead of 8,192. With random gradients around 0.3 and a deviation of 1, 8
-# % and 32 % are missing. No warning. Autocast, with weights in float32, is right.
+# bias of LayerNorm 512 (256 for each thread) instead of 8,192. With random gradients around 0.3 and a deviation of 1,
+# 8 % and 32 % are missing. No warning. Autocast, with weights in float32, is right.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -13,7 +13,6 @@ from components.next_tokens import best
 from components.state.admission import measured, min_update_interval
 from components.state.settings import sampling_params
 from gpt import distribution, generate, list_models, with_seed
-from gpt.background import release_threads
 from gpt.errors import check_integer
 from gpt.models.registry import models_in_memory, title
 from gpt.tokenizer import prompt_ids
@@ -97,7 +96,7 @@ class TextEndpoints(Endpoints):
                     yield ready[len(sent) if delta else 0 :]
                     shown, sent = now, ready
                 for _ in place.after_token():
-                    release_threads()
+                    pass
         if sent != text:
             yield text[len(sent) if delta else 0 :]
 

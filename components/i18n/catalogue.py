@@ -86,15 +86,15 @@ def _without_cjk_spaces(sentence: str, values: dict[str, object]) -> str:
     Spaces beside a "·" are kept.
     """
 
-    def is_cjk(name: str, end: slice) -> bool:
+    def needs_no_space(name: str, end: slice) -> bool:
         edge = str(values.get(name, ""))[end]
         return "\u4e00" <= edge <= "\u9fff" or edge in ("“", "”")
 
     def before(found: re.Match[str]) -> str:
-        return "" if is_cjk(found[1], slice(1)) else " "
+        return "" if needs_no_space(found[1], slice(1)) else " "
 
     def after(found: re.Match[str]) -> str:
-        return found[1] if is_cjk(found[2], slice(-1, None)) else f"{found[1]} "
+        return found[1] if needs_no_space(found[2], slice(-1, None)) else f"{found[1]} "
 
     sentence = re.sub(r"(?<!·) (?=\{(\w+)\})", before, sentence)
     return re.sub(r"(\{(\w+)\}) (?!·)", after, sentence)

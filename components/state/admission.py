@@ -61,14 +61,9 @@ class Admission:
             due = time.perf_counter() if step is None or not pace() else due + 1 / pace()  # waits are not caught up
             seconds = max(0.0, due - time.perf_counter())
             if seconds:
-                release_threads()
                 self.place.rest()
-            if not rest(seconds):
+            if not rest(seconds) or (step is not None and not all(rest(0) for _ in self.place.after_token())):
                 return
-            for _ in self.place.after_token() if step is not None else ():
-                release_threads()
-                if not rest(0):
-                    return
 
     def stream(
         self,

@@ -53,8 +53,8 @@ class LearnerProcess:
         The answer is the error "late" if the job exceeds its time limit, or "ended" if the process exits.
         """
         number = next(self._numbers)  # an interrupted job's answer is not taken for that of the next job
-        path = self.folder / f"{number}.pt"
-        torch.save({"path": str(program.resolve()), "run": run, "inputs": inputs}, self.folder / f"{number}.job")
+        job, path = self.folder / f"{number}.job", self.folder / f"{number}.pt"
+        torch.save({"path": str(program.resolve()), "run": run, "inputs": inputs}, job)
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.write(b"%d\n" % number)
@@ -63,7 +63,8 @@ class LearnerProcess:
         while not path.exists():
             if self._process.poll() is not None and not path.exists():
                 return {"error": "ended", "message": "", "line": 0, "code": ""}
-            began = time.monotonic() if (self.folder / f"{number}.job").exists() else began  # until torch is imported
+            if job.exists():  # the process has not taken it yet, because it is importing torch
+                began = time.monotonic()
             if time.monotonic() > began + seconds:
                 self._process.kill()
                 return {"error": "late", "message": f"{seconds:g}", "line": 0, "code": ""}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
+from gpt.background import release_threads
 from gpt.errors import require
 
 REPORT_SECONDS = 0.5  # interval between reports to a waiting caller
@@ -110,5 +111,6 @@ class Place:
 
     def rest(self) -> None:
         """Give up the slots while no token is needed. `after_token` joins the queues again."""
+        release_threads()
         for queue in self._queues:
             queue.leave(self, rests=True)
