@@ -114,7 +114,7 @@ def swap(s: Any) -> str:
     says = t("activations.swap.says" if values["before"] != values["after"] else "activations.swap.still", **values)
     if (now := int(after.argmax())) != best:
         says += t("hidden.best", best=quoted(tokenizer, now), p=percent(after[now].item()))
-    return says + t("activations.wide", name=ACTIVATIONS[own])
+    return says + t("activations.thick", name=ACTIVATIONS[own])
 
 
 curves = kit.picture("curves", lambda s: curves_chart(s[Chosen].x))

@@ -116,7 +116,7 @@ def bars(s: Any) -> dict[str, Any]:
         text += t("bars.says.removed", removed=f"{removed:,}", total=f"{total:,}")
     says = "bars.row.one"
     if before is not final and not np.array_equal(before, final):
-        says, text = f"bars.row.{behind}", text + t(f"bars.wide.{behind}")
+        says, text = f"bars.row.{behind}", text + t(f"bars.thick.{behind}")
     place = place_after(s.written.document, s.written.at(s.selection))
     n, share = len(final) - VISIBLE_BARS, 1 - float(final[ids[:VISIBLE_BARS]].sum())
     others = t("bars.others", n=f"{n:,}", share=percent(share)) if n > 0 else ""

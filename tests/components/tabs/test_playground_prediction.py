@@ -81,7 +81,7 @@ def test_the_bars_without_a_hidden_word_are_those_of_a_text_that_lacks_it(sessio
     for i in final.topk(4).indices:
         assert after[decoded(loaded, i)] == pytest.approx(final[i].item(), abs=2e-3)
     was = {token: old for token, old, *_ in drawn(session, "bars")["bars"]}
-    assert drawn(session, "bars")["text"].endswith(" Wide bars: before hiding.")
+    assert drawn(session, "bars")["text"].endswith(" Thick bars: before hiding.")
     assert was["outside"] == pytest.approx(before["outside"], abs=1e-3)
     said = drawn(session, "reason")["text"]
     drops = f"drops from {percent(was['outside'])} to {percent(after['outside'])}"
